@@ -1,4 +1,5 @@
 #include "engine/base/integer.h"
+#include "engine/base/number.h"
 #include "engine/policy.h"
 #include "engine/scheduler.h"
 
@@ -29,8 +30,10 @@ static enum status vllm_validate(const struct engine_config *config, struct erro
 	if ((uint64_t)usable * config->block_size < config->max_model_len) {
 		return error_set(error, STATUS_USAGE,
 			"policy vllm needs KV blocks for one longest request: %u of kv-blocks can "
-			"be used, of %u tokens each, and max-model-len is %u",
-			usable, config->block_size, config->max_model_len);
+			"be used, of %u %s each, and max-model-len is %u",
+			usable, config->block_size,
+			word_of_count(config->block_size, "token", "tokens"),
+			config->max_model_len);
 	}
 	return STATUS_OK;
 }

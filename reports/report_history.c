@@ -78,12 +78,13 @@ static void describe(
 	text_add_number(out, format, true, track->values[track->count - 1]);
 	text_add(out, " in the last run; ");
 	if (last == 0) {
-		text_format(
-			out, "one level in %u run%s.", track->count, track->count == 1 ? "" : "s");
+		text_add(out, "one level in ");
+		text_add_count(out, track->count, "run.", "runs.");
 		return;
 	}
 	int better = history_level_is_better(track, last);
-	text_format(out, "%u change%s of level, the last since ", last, last == 1 ? "" : "s");
+	text_add_count(
+		out, last, "change of level, the last since ", "changes of level, the last since ");
 	text_add(out, history->runs[history_level_run(track, last)].commit);
 	text_add(out, ": ");
 	text_add_number(out, format, true, history_level_mean(track, last - 1));

@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
+#include "engine/base/number.h"
 #include "engine/shape/exchange_layout.h"
 #include "engine/shape/step_tensors.h"
 #include "engine/shape/weight_shape.h"
@@ -24,12 +25,13 @@ static enum status refuse(const struct model_config *model, const struct gpu_pro
 {
 	return error_set(error, STATUS_MEMORY,
 		"no KV block fits: %s has %.3f GB, %.3f usable, less context %.3f, weights of "
-		"%s %.3f and activations %.3f, and a block of %u tokens takes %.3f",
+		"%s %.3f and activations %.3f, and a block of %u %s takes %.3f",
 		profile->name, (double)memory->total_bytes / 1e9,
 		(double)memory->usable_bytes / 1e9, (double)memory->context_bytes / 1e9,
 		model->name, (double)memory->weight_bytes / 1e9,
 		(double)(memory->activation_bytes + memory->exchange_bytes) / 1e9,
-		engine->block_size, (double)memory->block_bytes / 1e9);
+		engine->block_size, word_of_count(engine->block_size, "token", "tokens"),
+		(double)memory->block_bytes / 1e9);
 }
 
 enum status kv_memory_estimate(const struct model_config *model, const struct gpu_profile *profile,

@@ -1,5 +1,7 @@
 #include "sim/profile_choice.h"
 
+#include "engine/base/number.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -64,16 +66,15 @@ enum status gpu_profile_choose(const char *gpu, const char *policy, const char *
 	}
 	if (has_engine(gpu, policy)) {
 		snprintf(out->note, sizeof(out->note),
-			"no profile has the step times of %s with %s on %u GPU%s", policy, model,
-			ranks, ranks == 1 ? "" : "s");
+			"no profile has the step times of %s with %s on %u %s", policy, model,
+			ranks, word_of_count(ranks, "GPU", "GPUs"));
 	}
 	if (find_calibrated(name, sizeof(name), gpu, "", model, ranks)) {
 		return gpu_profile_find(name, &out->profile, error);
 	}
 	if (out->note[0] == '\0') {
-		snprintf(out->note, sizeof(out->note),
-			"no profile is calibrated for %s on %u GPU%s", model, ranks,
-			ranks == 1 ? "" : "s");
+		snprintf(out->note, sizeof(out->note), "no profile is calibrated for %s on %u %s",
+			model, ranks, word_of_count(ranks, "GPU", "GPUs"));
 	}
 	snprintf(name, sizeof(name), "%.*s" GPU_PROFILE_DATASHEET, GPU_PROFILE_NAME_BYTES, gpu);
 	return gpu_profile_find(name, &out->profile, error);

@@ -3,6 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "engine/base/table.h"
 #include "engine/step_record.h"
 
@@ -175,8 +176,9 @@ static enum status load_row_or_diverge(struct tape *tape, struct error *error)
 	TRY(load_row(tape, error));
 	if (tape->head == NULL) {
 		return error_set(error, STATUS_VERDICT,
-			"step %llu: the tape has ended, after %llu steps",
-			(unsigned long long)tape->step, (unsigned long long)tape->step);
+			"step %llu: the tape has ended, after %llu %s",
+			(unsigned long long)tape->step, (unsigned long long)tape->step,
+			word_of_count(tape->step, "step", "steps"));
 	}
 	return STATUS_OK;
 }

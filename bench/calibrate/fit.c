@@ -5,6 +5,7 @@
 #include "engine/base/counter_hash.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "engine/shape/kernel_tiles.h"
 #include "sim/price_by_operations.h"
 #include "sim/profile_laws.h"
@@ -646,8 +647,8 @@ enum status calibrate_fit(struct calibrate_fit *out, struct calibrate_points *po
 	memset(out, 0, sizeof(*out));
 	if (points->count < POINTS_MIN) {
 		return error_set(error, STATUS_INPUT,
-			"found %zu different steps, expected at least %d to fit a profile to",
-			points->count, POINTS_MIN);
+			"found %zu different %s, expected at least %d to fit a profile to",
+			points->count, word_of_count(points->count, "step", "steps"), POINTS_MIN);
 	}
 	hold_out(points, seed);
 	calibrate_prices(&out->prices, points, setup);

@@ -2,6 +2,7 @@
 
 #include "bench/calibrate/heat.h"
 #include "bench/calibrate/profile.h"
+#include "engine/base/number.h"
 #include "engine/model/config_json.h"
 #include "reports/results/results.h"
 #include "engine/base/input_file.h"
@@ -70,7 +71,8 @@ static enum status write_plan(
 	}
 	calibrate_plan_write(plan, output.file, &size);
 	TRY(output_file_commit(&output, error));
-	printf("plan: %u scenes, about %.0f s on a GPU", size.scenes, size.estimate_s);
+	printf("plan: %u %s, about %.0f s on a GPU", size.scenes,
+		word_of_count(size.scenes, "scene", "scenes"), size.estimate_s);
 	if (size.scenes_left_out > 0) {
 		printf("; %u left out for lack of time or memory", size.scenes_left_out);
 	}

@@ -220,7 +220,8 @@ static enum status read_row(struct reader *reader, struct step_log *out, const c
 
 	if (split(reader->cells, line, line_bytes) != reader->field_count) {
 		return source_line_error(error, &reader->at, NULL, line, line_bytes,
-			"%u cells between tabs, as in the header", reader->field_count);
+			"%u %s between tabs, as in the header", reader->field_count,
+			word_of_count(reader->field_count, "cell", "cells"));
 	}
 	const struct cell *phase = reader->field[COLUMN_PHASE] == FIELDS_MAX
 					   ? &no_phase

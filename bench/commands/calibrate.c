@@ -5,6 +5,7 @@
 #include "bench/commands/commands.h"
 #include "bench/record/owned_folder.h"
 #include "bench/replay/runners.h"
+#include "engine/base/number.h"
 #include "engine/ranks/launch.h"
 #include "engine/base/path.h"
 #include "sim/profile_choice.h"
@@ -44,10 +45,11 @@ struct calibrate_request {
 
 static void print_errors(const char *side, const struct profile_errors *errors)
 {
-	printf("  %-9s %6u steps: mean %.2f %%, p50 %.2f, p90 %.2f, p99 %.2f, max %.2f; bias "
+	printf("  %-9s %6u %s: mean %.2f %%, p50 %.2f, p90 %.2f, p99 %.2f, max %.2f; bias "
 	       "%+.2f\n",
-		side, errors->points, errors->mean * 100, errors->p50 * 100, errors->p90 * 100,
-		errors->p99 * 100, errors->max * 100, errors->bias * 100);
+		side, errors->points, word_of_count(errors->points, "step", "steps"),
+		errors->mean * 100, errors->p50 * 100, errors->p90 * 100, errors->p99 * 100,
+		errors->max * 100, errors->bias * 100);
 }
 
 static enum status fit_and_write(const struct calibrate_request *request,
@@ -80,9 +82,10 @@ static void print_phase(const char *name, const struct phase_errors *phase)
 			name);
 		return;
 	}
-	printf("  phase %s, %llu steps that nothing was fitted to: %.3f s measured, %.3f predicted "
+	printf("  phase %s, %llu %s that nothing was fitted to: %.3f s measured, %.3f predicted "
 	       "(%+.2f %%); median step %.3f ms, %.3f (%+.2f %%); mean error of a step %.2f %%\n",
-		name, (unsigned long long)phase->steps, phase->measured_s, phase->predicted_s,
+		name, (unsigned long long)phase->steps,
+		word_of_count(phase->steps, "step", "steps"), phase->measured_s, phase->predicted_s,
 		100 * (phase->predicted_s / phase->measured_s - 1), phase->measured_median_ms,
 		phase->predicted_median_ms,
 		100 * (phase->predicted_median_ms / phase->measured_median_ms - 1),
@@ -110,10 +113,13 @@ static enum status run_from_steps(
 	if (status == STATUS_OK) {
 		printf("%s: %s on %s, absolute error of a step's predicted time\n", path,
 			points->origin.model, points->origin.device);
-		printf("  %zu steps of the log; %llu more of phase %s are left out, and %llu "
-		       "noticed late\n",
-			result.step_count, (unsigned long long)result.log.left_out_count,
-			request->steps.left_out_phase, (unsigned long long)result.log.late_count);
+		printf("  %zu %s of the log; %llu more of phase %s %s left out, and %llu noticed "
+		       "late\n",
+			result.step_count, word_of_count(result.step_count, "step", "steps"),
+			(unsigned long long)result.log.left_out_count,
+			request->steps.left_out_phase,
+			word_of_count(result.log.left_out_count, "is", "are"),
+			(unsigned long long)result.log.late_count);
 		print_errors("fitted", &result.fit.fitted);
 		print_errors("held out", &result.fit.held_out);
 		print_phase(request->steps.held_out_phase, &result.phase);

@@ -1,6 +1,7 @@
 #include "bench/commands/commands.h"
 #include "bench/compare/compare.h"
 #include "bench/compare/compare_limits.h"
+#include "engine/base/number.h"
 #include "reports/results/fidelity.h"
 
 #include <stddef.h>
@@ -75,16 +76,20 @@ static enum status judge(const struct comparison *comparison, const struct compa
 	const struct limit_counts counts =
 		limits_print(&list, &a, &b, request->is_markdown, stdout);
 	if (counts.broken > 0) {
-		printf("\n%u of %u limits are broken\n", counts.broken, list.count);
+		printf("\n%u of %u %s %s broken\n", counts.broken, list.count,
+			word_of_count(list.count, "limit", "limits"),
+			word_of_count(counts.broken, "is", "are"));
 	}
 	if (counts.without_both > 0) {
-		printf("\n%u of %u limits say nothing: neither run has the figure\n",
-			counts.without_both, list.count);
+		printf("\n%u of %u %s %s nothing: neither run has the figure\n",
+			counts.without_both, list.count,
+			word_of_count(list.count, "limit", "limits"),
+			word_of_count(counts.without_both, "says", "say"));
 	}
 	if (counts.without_base > 0) {
 		return error_set(error, STATUS_INPUT,
-			"%u of %u limits cannot be judged: %s lacks the figure",
-			counts.without_base, list.count, comparison->a);
+			"%u of %u %s cannot be judged: %s lacks the figure", counts.without_base,
+			list.count, word_of_count(list.count, "limit", "limits"), comparison->a);
 	}
 	return counts.broken > 0 ? error_set(error, STATUS_VERDICT, "%s", "") : STATUS_OK;
 }

@@ -5,6 +5,7 @@
 #include "bench/gate/gate_history.h"
 #include "bench/gate/ratio.h"
 #include "engine/base/interrupt.h"
+#include "engine/base/number.h"
 #include "engine/base/output_file.h"
 
 #include <stddef.h>
@@ -59,9 +60,11 @@ static enum status write_all(
 	}
 	if (cost == 2) {
 		return error_set(error, STATUS_INPUT,
-			"%u of %u cases cannot be compared with the baseline: see INVALID above "
-			"(--update makes the present ones the baseline)",
-			gate->counts[GATE_INVALID], gate->count);
+			"%u of %u %s cannot be compared with the baseline: see INVALID above "
+			"(--update makes the present %s the baseline)",
+			gate->counts[GATE_INVALID], gate->count,
+			word_of_count(gate->count, "case", "cases"),
+			word_of_count(gate->counts[GATE_INVALID], "one", "ones"));
 	}
 	return cost == 1 ? error_set(error, STATUS_VERDICT, "%s", "") : STATUS_OK;
 }
@@ -100,10 +103,11 @@ static enum status run_null(struct gate_request *request, uint64_t runs, struct 
 		gate_close(&gate);
 		TRY(status);
 	}
-	printf("%llu runs of a program against itself: %llu of %llu cases flagged; by 95 %% "
+	printf("%llu %s of a program against itself: %llu of %llu %s flagged; by 95 %% "
 	       "confidence at most %.2f %% of cases are false alarms\n",
-		(unsigned long long)runs, (unsigned long long)flagged, (unsigned long long)cases,
-		100 * share_at_most(flagged, cases));
+		(unsigned long long)runs, word_of_count(runs, "run", "runs"),
+		(unsigned long long)flagged, (unsigned long long)cases,
+		word_of_count(cases, "case", "cases"), 100 * share_at_most(flagged, cases));
 	return flagged > 0 ? error_set(error, STATUS_VERDICT, "%s", "") : STATUS_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "bench/generate/generate_prompts.h"
 #include "bench/replay/replay_config.h"
 #include "bench/replay/runners.h"
+#include "engine/base/number.h"
 #include "engine/base/path.h"
 #include "engine/base/check.h"
 #include "engine/base/clock.h"
@@ -283,10 +284,12 @@ static void write_answers(struct session *session, bool is_json)
 
 static void print_speed(const struct generate_speed *speed)
 {
-	fprintf(stderr, "prefill %llu tokens, %llu tok/s; decode %llu tokens, %llu tok/s",
+	fprintf(stderr, "prefill %llu %s, %llu tok/s; decode %llu %s, %llu tok/s",
 		(unsigned long long)speed->prefill_tokens,
+		word_of_count(speed->prefill_tokens, "token", "tokens"),
 		(unsigned long long)generate_rate(speed->prefill_tokens, speed->prefill_ns),
 		(unsigned long long)speed->decode_tokens,
+		word_of_count(speed->decode_tokens, "token", "tokens"),
 		(unsigned long long)generate_rate(speed->decode_tokens, speed->decode_ns));
 }
 
@@ -301,8 +304,8 @@ static void show_progress(struct session *session)
 	}
 	session->next_progress_ns = now_ns + SHOWN_INTERVAL_NS;
 	session->has_progress = true;
-	fprintf(stderr, "\r\033[K%u of %u prompts finished, ", session->generation.finished_count,
-		session->prompts.count);
+	fprintf(stderr, "\r\033[K%u of %u %s finished, ", session->generation.finished_count,
+		session->prompts.count, word_of_count(session->prompts.count, "prompt", "prompts"));
 	print_speed(&session->generation.speed);
 	fflush(stderr);
 }

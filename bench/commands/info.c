@@ -3,6 +3,7 @@
 #include "bench/replay/cuda_open.h"
 #include "bench/replay/replay_config.h"
 #include "bench/replay/runners.h"
+#include "engine/base/number.h"
 #include "engine/model/config_json.h"
 #include "sim/kv_memory.h"
 #include "sim/profile_choice.h"
@@ -51,8 +52,9 @@ static enum status print_estimate(const struct replay_config *config,
 		printf("  exchange           %10.3f GB\n", (double)memory.exchange_bytes / 1e9);
 	}
 	printf("  a KV block         %10.3f MB\n", (double)memory.block_bytes / 1e6);
-	printf("  KV blocks          %10u of %llu tokens\n", memory.block_count,
-		(unsigned long long)config->block_size);
+	printf("  KV blocks          %10u of %llu %s\n", memory.block_count,
+		(unsigned long long)config->block_size,
+		word_of_count(config->block_size, "token", "tokens"));
 	return STATUS_OK;
 }
 

@@ -1,6 +1,7 @@
 #include "bench/compare/compare.h"
 
 #include "engine/base/json.h"
+#include "engine/base/number.h"
 #include "engine/base/text.h"
 #include "reports/results/fidelity.h"
 #include "reports/results/metric.h"
@@ -28,8 +29,12 @@ static void print_steps(const struct comparison *comparison, FILE *out)
 	if (steps->decision.is_there) {
 		print_difference(out, "decision", &steps->decision);
 	} else if (steps->a_is_longer || steps->b_is_longer) {
-		fprintf(out, "  %llu steps have equal decisions, then only %s has more steps\n",
-			(unsigned long long)steps->step_count, steps->a_is_longer ? "A" : "B");
+		fprintf(out, "  %llu %s equal decisions, then only %s has more steps\n",
+			(unsigned long long)steps->step_count,
+			word_of_count(steps->step_count, "step has", "steps have"),
+			steps->a_is_longer ? "A" : "B");
+	} else if (steps->step_count == 1) {
+		fprintf(out, "  the only step has equal decisions\n");
 	} else {
 		fprintf(out, "  all %llu steps have equal decisions\n",
 			(unsigned long long)steps->step_count);
@@ -46,7 +51,8 @@ static void print_config(const struct comparison *comparison, FILE *out)
 		count += comparison->values[i].is_config;
 		different += comparison->values[i].is_config && !comparison->values[i].is_equal;
 	}
-	fprintf(out, "\nconfiguration: %u of %u values differ\n", different, count);
+	fprintf(out, "\nconfiguration: %u of %u values %s\n", different, count,
+		word_of_count(different, "differs", "differ"));
 	for (uint32_t i = 0; i < comparison->value_count; i++) {
 		const struct compared_value *value = &comparison->values[i];
 		if (value->is_config && !value->is_equal) {

@@ -139,10 +139,12 @@ void replicas_print(const struct fleet_figures *fleet)
 {
 	char hits[NUMBER_TEXT_BYTES], busy[NUMBER_TEXT_BYTES];
 
-	printf("\n  fleet     %u replicas behind %s; most tokens over mean %.3f, Jain's index %.4f",
-		fleet->count, fleet->router, replicas_imbalance(fleet), replicas_jain(fleet));
+	printf("\n  fleet     %u %s behind %s; most tokens over mean %.3f, Jain's index %.4f",
+		fleet->count, word_of_count(fleet->count, "replica", "replicas"), fleet->router,
+		replicas_imbalance(fleet), replicas_jain(fleet));
 	if (fleet->knows_regret) {
-		printf(", regret %llu blocks", (unsigned long long)fleet->regret_blocks);
+		printf(", regret %llu %s", (unsigned long long)fleet->regret_blocks,
+			word_of_count(fleet->regret_blocks, "block", "blocks"));
 	}
 	if (fleet->has_prompt_ids && fleet->whole_query_tokens > 0) {
 		ratio_text(hits, (u128)fleet->whole_hit_tokens * 100, fleet->whole_query_tokens, 2,
@@ -154,10 +156,14 @@ void replicas_print(const struct fleet_figures *fleet)
 		for (uint32_t i = 0; i < fleet->count; i++) {
 			lost_tokens += fleet->each[i].lost_tokens;
 		}
-		printf("\n            %llu request%s sent again after a failure, which lost %llu "
-		       "output tokens; %llu rejected by a full queue",
-			(unsigned long long)fleet->retries, fleet->retries == 1 ? "" : "s",
-			(unsigned long long)lost_tokens, (unsigned long long)fleet->refused);
+		printf("\n            %llu %s sent again after a failure, which lost %llu output "
+		       "%s; "
+		       "%llu rejected by a full queue",
+			(unsigned long long)fleet->retries,
+			word_of_count(fleet->retries, "request", "requests"),
+			(unsigned long long)lost_tokens,
+			word_of_count(lost_tokens, "token", "tokens"),
+			(unsigned long long)fleet->refused);
 	}
 	printf("\n\n  %7s %10s %13s %13s %8s %11s %10s %10s\n", "replica", "requests", "prompt",
 		"output", "hit %", "preemptions", "steps", "busy s");

@@ -3,6 +3,7 @@
 #include "bench/compare/compare_limits.h"
 #include "bench/gate/ratio.h"
 #include "engine/base/check.h"
+#include "engine/base/number.h"
 #include "reports/results/metric.h"
 #include "reports/results/results.h"
 
@@ -147,8 +148,9 @@ static void judge_decisions(
 			(unsigned long long)first, (unsigned long long)(end - 1));
 	}
 	if (base->trail.step_count != value->trail.step_count) {
-		text_format(text, " (%llu steps, %llu in the baseline)",
+		text_format(text, " (%llu %s, %llu in the baseline)",
 			(unsigned long long)value->trail.step_count,
+			word_of_count(value->trail.step_count, "step", "steps"),
 			(unsigned long long)base->trail.step_count);
 	}
 }

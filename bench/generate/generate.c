@@ -3,6 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,14 +19,19 @@ static enum status check_fit(const struct engine_config *config,
 		enum fit fit = engine_config_fit(config, prompt->ids.count, prompt->max_tokens);
 		if (fit == FIT_TOO_LONG) {
 			snprintf(what, sizeof(what),
-				"found %zu tokens to continue by %u, expected at most %u together "
+				"found %zu %s to continue by %u, expected at most %u together "
 				"(--max-model-len)",
-				prompt->ids.count, prompt->max_tokens, config->max_model_len);
+				prompt->ids.count,
+				word_of_count(prompt->ids.count, "token", "tokens"),
+				prompt->max_tokens, config->max_model_len);
 		} else if (fit == FIT_NEVER) {
 			snprintf(what, sizeof(what),
-				"found %zu tokens to continue by %u, expected no more than %u "
-				"blocks of %u hold (--kv-blocks)",
-				prompt->ids.count, prompt->max_tokens, config->kv_block_count,
+				"found %zu %s to continue by %u, expected no more than %u %s of %u "
+				"hold (--kv-blocks)",
+				prompt->ids.count,
+				word_of_count(prompt->ids.count, "token", "tokens"),
+				prompt->max_tokens, config->kv_block_count,
+				word_of_count(config->kv_block_count, "block", "blocks"),
 				config->block_size);
 		}
 		if (fit != FIT_OK) {

@@ -1,6 +1,7 @@
 #include "bench/kernels/cuda_exchange_bench.h"
 
 #include "bench/kernels/cuda_kernel_table.h"
+#include "engine/base/number.h"
 #include "kernels/device/limits.h"
 #include "kernels/exchange/exchange.h"
 #include "kernels/linear/cublaslt.h"
@@ -274,8 +275,8 @@ static enum status check_gpus(uint32_t ranks, struct error *error)
 
 	if (cudaGetDeviceCount(&count) != cudaSuccess || (uint32_t)count < ranks) {
 		return error_set(error, STATUS_DEVICE,
-			"found %d GPU%s, --tensor-parallel-size %u needs %u", count,
-			count == 1 ? "" : "s", ranks, ranks);
+			"found %d %s, --tensor-parallel-size %u needs %u", count,
+			word_of_count((uint64_t)count, "GPU", "GPUs"), ranks, ranks);
 	}
 	for (uint32_t a = 0; a < ranks; a++) {
 		for (uint32_t b = 0; b < ranks; b++) {

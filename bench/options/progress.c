@@ -2,6 +2,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/integer.h"
+#include "engine/base/number.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -74,13 +75,16 @@ void progress_line(const struct progress_state *state, uint64_t wall_ns, char *t
 		used += (size_t)snprintf(text + used, PROGRESS_LINE_BYTES - used, " of %s",
 			grouped(state->total, numbers[1]));
 	}
-	used += (size_t)snprintf(text + used, PROGRESS_LINE_BYTES - used, " requests");
+	used += (size_t)snprintf(text + used, PROGRESS_LINE_BYTES - used, " %s",
+		word_of_count(
+			state->total > 0 ? state->total : state->ended, "request", "requests"));
 	if (share > 0) {
 		used += (size_t)snprintf(text + used, PROGRESS_LINE_BYTES - used, " (%llu.%llu %%)",
 			(unsigned long long)(share / 10), (unsigned long long)(share % 10));
 	}
 	used += (size_t)snprintf(text + used, PROGRESS_LINE_BYTES - used,
-		", %s steps, %s s of the trace in %llu.%llu s", grouped(state->steps, numbers[1]),
+		", %s %s, %s s of the trace in %llu.%llu s", grouped(state->steps, numbers[1]),
+		word_of_count(state->steps, "step", "steps"),
 		grouped(state->virtual_ns / NS_PER_S, numbers[2]),
 		(unsigned long long)(wall_ns / NS_PER_S),
 		(unsigned long long)(wall_ns / (NS_PER_S / 10) % 10));

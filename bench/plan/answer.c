@@ -158,16 +158,15 @@ static void add_found(struct text *text, const struct plan *plan,
 	const struct search_answer *found)
 {
 	if (plan->knob == KNOB_REPLICAS) {
-		text_format(text, "%llu replica%s (%llu GPU%s) of %s on %s %s ",
-			(unsigned long long)found->highest_pass,
-			found->highest_pass == 1 ? "" : "s", (unsigned long long)own->gpus,
-			own->gpus == 1 ? "" : "s", state->model, state->gpu,
-			found->highest_pass == 1 ? "carries" : "carry");
+		text_add_count(text, found->highest_pass, "replica (", "replicas (");
+		text_add_count(text, own->gpus, "GPU) of ", "GPUs) of ");
+		text_format(text, "%s on %s %s ", state->model, state->gpu,
+			word_of_count(found->highest_pass, "carries", "carry"));
 		add_carried(text, own->pass);
 	} else if (plan->knob == KNOB_KV_BLOCKS) {
-		add_count(text, (double)found->highest_pass);
-		text_format(text, " KV blocks of %llu tokens carry ",
-			(unsigned long long)state->block_size);
+		text_add_count(text, found->highest_pass, "KV block of ", "KV blocks of ");
+		text_add_count(text, state->block_size, "token ", "tokens ");
+		text_add(text, word_of_count(found->highest_pass, "carries ", "carry "));
 		add_carried(text, own->pass);
 		text_add(text, " with ");
 		add_who(text, state, own->pass);
@@ -181,8 +180,8 @@ static void add_found(struct text *text, const struct plan *plan,
 		}
 		text_add(text, own->answer.is_bound ? "at least " : "");
 		if (plan->knob == KNOB_CONCURRENCY) {
-			add_count(text, (double)found->highest_pass);
-			text_add(text, " requests at a time, ");
+			text_add_count(text, found->highest_pass, "request at a time, ",
+				"requests at a time, ");
 		}
 		add_carried(text, own->pass);
 	}
@@ -202,10 +201,10 @@ static void add_alone(struct text *text, const struct configuration_answer *own)
 
 	add_count(text, (double)misses);
 	text_add(text, " of ");
-	add_count(text, (double)alone->submitted);
-	text_add(text, " requests (");
+	text_add_count(text, alone->submitted, "request (", "requests (");
 	text_add_number(text, NUMBER_SHARE, true, (double)misses / (double)alone->submitted);
-	text_add(text, ") miss it even with one request in the system at a time");
+	text_format(text, ") %s it even with one request in the system at a time",
+		word_of_count(misses, "misses", "miss"));
 	if (alone->rejected > 0) {
 		text_add(text, ", ");
 		add_count(text, (double)alone->rejected);
@@ -214,8 +213,7 @@ static void add_alone(struct text *text, const struct configuration_answer *own)
 	}
 	if (alone->longest_missed > 0) {
 		text_add(text, ", the longest of ");
-		add_count(text, (double)alone->longest_missed);
-		text_add(text, " tokens");
+		text_add_count(text, alone->longest_missed, "token", "tokens");
 	}
 }
 

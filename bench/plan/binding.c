@@ -91,9 +91,10 @@ static void add_steps(struct text *text, const struct probe_figures *figures)
 {
 	if (figures->preemptions * 100 > figures->submitted) {
 		text_add(text, "memory: ");
-		text_add_number(text, NUMBER_COUNT, true, (double)figures->preemptions);
-		text_add(text, " preemptions interrupt answers; more KV blocks would help "
-			       "(--gpu-memory-utilization, --kv-blocks)");
+		text_add_count(text, figures->preemptions, "preemption interrupts",
+			"preemptions interrupt");
+		text_add(text, " answers; more KV blocks would help (--gpu-memory-utilization, "
+			       "--kv-blocks)");
 		return;
 	}
 	text_add(text, "latency: steps take longer than the limit, by the prompts and the "

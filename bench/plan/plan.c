@@ -8,6 +8,7 @@
 #include "engine/base/input_file.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "engine/base/path.h"
 #include "engine/policy.h"
 
@@ -529,8 +530,9 @@ static void show_progress(struct plan *plan)
 	for (size_t i = 0; i < plan->track_count; i++) {
 		left += search_expected(plan->tracks[i]->search);
 	}
-	snprintf(line, sizeof(line), "%llu of about %llu runs, %.0f s left",
+	snprintf(line, sizeof(line), "%llu of about %llu %s, %.0f s left",
 		(unsigned long long)plan->done, (unsigned long long)(plan->done + left),
+		word_of_count(plan->done + left, "run", "runs"),
 		progress_elapsed_s(&plan->progress) * (double)left /
 			(double)(plan->done > 0 ? plan->done : 1));
 	progress_show_line(&plan->progress, line);

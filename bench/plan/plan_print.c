@@ -88,9 +88,11 @@ static void print_configuration(struct text *text, const struct answers *answers
 		text_format(text, " %10s\n", "none");
 		return;
 	}
-	text_format(text, " %10.4g %6llu %12.4g %12.4g %12.4g", pass.value,
-		(unsigned long long)own->gpus, own->goodput_per_gpu.value,
-		own->throughput_per_gpu.value, own->speed_per_user.value);
+	text_format(
+		text, knobs[answers->plan->knob].is_fraction ? " %10.4g" : " %10.0f", pass.value);
+	text_format(text, " %6llu %12.4g %12.4g %12.4g", (unsigned long long)own->gpus,
+		own->goodput_per_gpu.value, own->throughput_per_gpu.value,
+		own->speed_per_user.value);
 	if (own->utilisation.has_value) {
 		text_format(text, " %6.1f%%", 100 * own->utilisation.value);
 	} else {
@@ -183,9 +185,11 @@ static void print_details(struct text *text, const struct configuration_answer *
 	}
 	if (own->is_found && own->alone != NULL && answer->alone.misses.value > 0) {
 		text_format(text,
-			"  alone     %.0f of %.0f requests miss it with one in the system at a "
-			"time\n",
-			answer->alone.misses.value, answer->alone.requests.value);
+			"  alone     %.0f of %.0f %s %s it with one in the system at a time\n",
+			answer->alone.misses.value, answer->alone.requests.value,
+			word_of_count(
+				(uint64_t)answer->alone.requests.value, "request", "requests"),
+			word_of_count((uint64_t)answer->alone.misses.value, "misses", "miss"));
 	}
 	if (own->sampling.byte_count > 0) {
 		text_format(text, "  sampling  %s\n", own->sampling.bytes);
@@ -214,10 +218,11 @@ void plan_warn_of_memory(const struct plan *plan)
 		const struct plan_configuration_state *state = &plan->states[i];
 		if (state->is_beyond_memory) {
 			fprintf(stderr,
-				"warning: %s: %llu KV blocks are more than the memory of %s has "
-				"room for, which is %llu\n",
-				state->name, (unsigned long long)state->kv_blocks, state->gpu,
-				(unsigned long long)state->found_kv_blocks);
+				"warning: %s: %llu KV %s more than the memory of %s has room for, "
+				"which is %llu\n",
+				state->name, (unsigned long long)state->kv_blocks,
+				word_of_count(state->kv_blocks, "block is", "blocks are"),
+				state->gpu, (unsigned long long)state->found_kv_blocks);
 		}
 	}
 }

@@ -4,10 +4,12 @@
 #include "bench/replay/trace_reading.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MILLION = 1000 * 1000, COARSENESS = 5, NS_PER_MS = 1000 * 1000 };
 
@@ -180,44 +182,60 @@ static void set_end(struct result_value *end, enum knob_index knob, bool has_val
 	*end = (struct result_value){has_value, has_value ? value / scale : 0};
 }
 
-static void add_interval(
-	struct text *text, const struct plan_interval *interval, const struct plan_answer *answer)
+static void add_end(
+	struct text *text, struct result_value end, enum knob_index knob, const char *unknown)
 {
-	const char *unit = answer->unit[0] == '\0' ? "" : " ";
-
-	if (interval->low.has_value) {
-		text_format(text, "%.4g", interval->low.value);
+	if (!end.has_value) {
+		text_add(text, unknown);
+	} else if (knobs[knob].is_fraction) {
+		text_format(text, "%.4g", end.value);
 	} else {
-		text_add(text, "less than was searched");
+		text_add_number(text, NUMBER_COUNT, true, end.value);
 	}
-	text_add(text, " to ");
-	if (interval->high.has_value) {
-		text_format(text, "%.4g", interval->high.value);
-	} else {
-		text_add(text, "more than was searched");
-	}
-	text_format(text, "%s%s", unit, answer->unit);
 }
 
-static void say_sampling(struct text *text, const struct plan_configuration_state *state,
-	const struct plan_answer *answer, bool is_drawn, bool draws)
+/* "1 to 3 replicas"; "2 replicas" where both ends read the same. */
+static void add_interval(struct text *text, const struct plan_interval *interval,
+	const struct plan_answer *answer, enum knob_index knob)
+{
+	struct text low = {0}, high = {0};
+
+	add_end(&low, interval->low, knob, "less than was searched");
+	add_end(&high, interval->high, knob, "more than was searched");
+	if (strcmp(low.bytes, high.bytes) != 0) {
+		text_format(text, "%s to ", low.bytes);
+	}
+	text_add(text, high.bytes);
+	if (answer->unit[0] != '\0') {
+		text_format(text, " %s", plan_answer_unit(answer, interval->high.value));
+	}
+	text_deinit(&low);
+	text_deinit(&high);
+}
+
+static void say_sampling(struct text *text, const struct plan *plan,
+	const struct plan_configuration_state *state, const struct plan_answer *answer,
+	bool is_drawn, bool draws)
 {
 	const struct band_window *window = &state->window;
 	bool is_short = is_drawn && window->is_too_short;
 	bool has_few = answer->sampling.replicates.value < BAND_VALUES_95;
+	double needed_s = (double)window->needed_ns / 1e9;
+	char length[NUMBER_TEXT_BYTES];
 
-	add_interval(text, &answer->sampling.interval, answer);
+	add_interval(text, &answer->sampling.interval, answer, plan->knob);
 	text_format(text, " at 95 %%, by %.0f", answer->sampling.replicates.value);
 	text_add(text, is_drawn ? " traces drawn from the trace" : " traces of other seeds");
 	text_add(text, is_drawn && draws ? " with other arrivals" : "");
 	if (is_drawn && window->window_ns > 0) {
-		text_format(text, " in windows of %.0f s", (double)window->window_ns / 1e9);
+		short_decimal_text(length, window->window_ns, 9);
+		text_format(text, " in windows of %s s", length);
 	}
 	if (is_short) {
 		text_format(text,
 			"; the trace is too short for it: %d windows of %d times the p99 latency "
-			"take %.0f s",
-			BAND_WINDOWS_MIN, BAND_LATENCIES, (double)window->needed_ns / 1e9);
+			"take %.*f s",
+			BAND_WINDOWS_MIN, BAND_LATENCIES, needed_s < 10 ? 2 : 0, needed_s);
 	}
 	if (has_few) {
 		text_format(text, "; 95 %% takes %d of them", BAND_VALUES_95);
@@ -347,7 +365,7 @@ static void answer_sampling(const struct plan *plan, const struct plan_configura
 	}
 	set_end(&answer->sampling.interval.low, plan->knob, band.has_low, band.low);
 	set_end(&answer->sampling.interval.high, plan->knob, band.has_high, band.high);
-	say_sampling(text, state, answer, options->is_drawn, options->draws_arrivals);
+	say_sampling(text, plan, state, answer, options->is_drawn, options->draws_arrivals);
 	answer->sampling.text = text->bytes;
 }
 
@@ -376,7 +394,7 @@ static void answer_model(const struct plan *plan, const struct plan_configuratio
 		interval->low = interval->high;
 		interval->high = low;
 	}
-	add_interval(text, interval, answer);
+	add_interval(text, interval, answer, plan->knob);
 	text_format(text, " if all steps take %.3g %% longer or shorter, ",
 		(double)state->model_error / 1e4);
 	text_add(text, state->is_guess ? "a guess: the profile's error was not measured"

@@ -1,6 +1,7 @@
 #include "bench/price/price_study.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -66,7 +67,7 @@ static void print_cell(const struct price_cell *cell, const struct price_sum *al
 {
 	struct text name = {0};
 
-	add_count(&name, "", cell->rows, cell->rows == 1 ? " row" : " rows");
+	add_count(&name, "", cell->rows, word_of_count(cell->rows, " row", " rows"));
 	add_count(&name, " of ", cell->context, "");
 	add_count(&name, ", shared ", cell->shared, "");
 	add_count(&name, " + ", cell->tokens, " prompt");

@@ -221,9 +221,11 @@ void kernel_times_print(const struct kernel_times *times)
 	for (uint32_t i = 0; i < u32_min(times->operation_count, PRINTED_MAX); i++) {
 		print_operation(times, order[i], &totals);
 	}
-	printf("  %llu kernels, copies and fills", (unsigned long long)totals.records);
+	printf("  %llu %s", (unsigned long long)totals.records,
+		word_of_count(totals.records, "kernel, copy or fill", "kernels, copies and fills"));
 	if (totals.lost > 0) {
-		printf("; %llu more were lost", (unsigned long long)totals.lost);
+		printf("; %llu more %s lost", (unsigned long long)totals.lost,
+			word_of_count(totals.lost, "was", "were"));
 	}
 	printf("\n");
 }

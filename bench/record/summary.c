@@ -663,8 +663,9 @@ void summary_warn_of_memory(const struct run_outcome *outcome, const char *gpu)
 	if (!outcome->is_beyond_memory) {
 		return;
 	}
-	fprintf(stderr, "warning: %llu KV blocks are more than the memory of %s has room for",
-		(unsigned long long)outcome->kv_blocks, gpu);
+	fprintf(stderr, "warning: %llu KV %s more than the memory of %s has room for",
+		(unsigned long long)outcome->kv_blocks,
+		word_of_count(outcome->kv_blocks, "block is", "blocks are"), gpu);
 	if (outcome->found_kv_blocks > 0) {
 		fprintf(stderr, ", which is %llu\n", (unsigned long long)outcome->found_kv_blocks);
 	} else {
@@ -675,10 +676,10 @@ void summary_warn_of_memory(const struct run_outcome *outcome, const char *gpu)
 /* "3 requests (1.5%; the longest has 90 tokens) " and its verb. */
 static void warn_of_longest(uint64_t count, double all, uint64_t longest, const char *verb)
 {
-	fprintf(stderr, "%llu %s (%.1f%%; the longest has %llu tokens) %s%s ",
+	fprintf(stderr, "%llu %s (%.1f%%; the longest has %llu %s) %s%s ",
 		(unsigned long long)count, word_of_count(count, "request", "requests"),
-		100 * (double)count / all, (unsigned long long)longest, verb,
-		word_of_count(count, "s", ""));
+		100 * (double)count / all, (unsigned long long)longest,
+		word_of_count(longest, "token", "tokens"), verb, word_of_count(count, "s", ""));
 }
 
 /* Rejections by a group of a fleet, whose limits are its own: the columns that take all. */
@@ -769,7 +770,9 @@ static void print_window(const struct run_outcome *outcome)
 	decimal_text(start, outcome->window_start_ns / 1000000, 3);
 	decimal_text(end, (outcome->window_start_ns + outcome->window_ns) / 1000000, 3);
 	printf("  window    %s to %s s: ", start, end);
-	print_count("requests of the warm-up,", outcome->warmup_submitted);
+	print_count(word_of_count(outcome->warmup_submitted, "request of the warm-up,",
+			    "requests of the warm-up,"),
+		outcome->warmup_submitted);
 	print_count("measured,", outcome->measured_submitted);
 	print_count("of the cooldown\n", others - outcome->warmup_submitted);
 }
@@ -791,7 +794,7 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	decimal_text(text[0], window_ns / 1000000, 3);
 	printf("  time      %s s from first arrival to %s,", text[0],
 		outcome->failed + outcome->unfinished > 0 ? "the end of the run" : "last finish");
-	print_count("steps\n", work->steps);
+	print_count(word_of_count(work->steps, "step\n", "steps\n"), work->steps);
 	rate_text(text[0], work->output_tokens, window_ns, PRINTED_DIGITS, "-");
 	rate_text(
 		text[1], work->prompt_tokens + work->output_tokens, window_ns, PRINTED_DIGITS, "-");
@@ -810,9 +813,11 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	} else {
 		printf("  cache     hits are not known: the trace has no prompt ids;");
 	}
-	print_count("preemptions;", work->preemptions);
-	print_count("KV blocks of", outcome->kv_blocks);
-	print_count("tokens", outcome->block_size);
+	print_count(
+		word_of_count(work->preemptions, "preemption;", "preemptions;"), work->preemptions);
+	print_count(word_of_count(outcome->kv_blocks, "KV block of", "KV blocks of"),
+		outcome->kv_blocks);
+	print_count(word_of_count(outcome->block_size, "token", "tokens"), outcome->block_size);
 	if (outcome->is_beyond_memory) {
 		printf(", more than the memory has room for");
 	}

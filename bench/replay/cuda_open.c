@@ -1,5 +1,6 @@
 #include "bench/replay/cuda_open.h"
 
+#include "engine/base/number.h"
 #include "engine/profiling/cuda_kernel_trace.h"
 #include "engine/base/memory.h"
 #include "engine/ranks/launch.h"
@@ -24,8 +25,8 @@ enum status cuda_check_device(uint32_t needed, struct error *error)
 	}
 	if (code == cudaSuccess && count > 0) {
 		return error_set(error, STATUS_DEVICE,
-			"found %d GPU%s, --tensor-parallel-size %u needs %u", count,
-			count == 1 ? "" : "s", needed, needed);
+			"found %d %s, --tensor-parallel-size %u needs %u", count,
+			word_of_count((uint64_t)count, "GPU", "GPUs"), needed, needed);
 	}
 	if (code == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
 		driver > 0) {
@@ -158,9 +159,9 @@ static enum status check_devices(const struct replay_config *config, struct erro
 		snprintf(each, sizeof(each), " of --tensor-parallel-size %llu",
 			(unsigned long long)ranks);
 	}
-	return error_set(error, STATUS_DEVICE, "found %d GPU%s, --replicas %llu%s needs %llu",
-		count, count == 1 ? "" : "s", (unsigned long long)config->replicas, each,
-		(unsigned long long)needed);
+	return error_set(error, STATUS_DEVICE, "found %d %s, --replicas %llu%s needs %llu", count,
+		word_of_count((uint64_t)count, "GPU", "GPUs"), (unsigned long long)config->replicas,
+		each, (unsigned long long)needed);
 }
 
 /* ---- opening ---- */
@@ -344,7 +345,8 @@ enum status cuda_print_info(const struct replay_config *config,
 	printf("  memory             %10.3f GB\n", (double)memory->total_bytes / 1e9);
 	printf("  used but the pool  %10.3f GB\n", (double)memory->used_bytes / 1e9);
 	printf("  a KV block         %10.3f MB\n", (double)memory->block_bytes / 1e6);
-	printf("  KV blocks          %10u of %llu tokens\n", memory->block_count,
-		(unsigned long long)config->block_size);
+	printf("  KV blocks          %10u of %llu %s\n", memory->block_count,
+		(unsigned long long)config->block_size,
+		word_of_count(config->block_size, "token", "tokens"));
 	return STATUS_OK;
 }

@@ -6,6 +6,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/interrupt.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "engine/base/text.h"
 #include "engine/ranks/shared_word.h"
 
@@ -352,10 +353,13 @@ static void fail_stuck(struct replay *replay)
 	text_add(&names, count > NAMED ? " and others" : "");
 	replay->has_failed = true;
 	error_set(&replay->failure, STATUS_INPUT,
-		"nobody would be served any more: requests %s are preempted again and again, the "
-		"same %llu steps without end and without a new token; %smore --kv-blocks or fewer "
+		"nobody would be served any more: %s %s %s preempted again and again, the same "
+		"%llu "
+		"%s without end and without a new token; %smore --kv-blocks or fewer "
 		"--max-num-seqs would help",
-		names.bytes, (unsigned long long)period,
+		word_of_count(count, "request", "requests"), names.bytes,
+		word_of_count(count, "is", "are"), (unsigned long long)period,
+		word_of_count(period, "step", "steps"),
 		has_gate ? "" : "leaving out --no-scheduler-reserve-full-isl, ");
 	text_deinit(&names);
 }

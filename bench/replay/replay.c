@@ -9,6 +9,7 @@
 #include "engine/base/interrupt.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -338,10 +339,9 @@ static enum status find_cooldown(
 	/* The first comparison keeps the sum from wrapping. */
 	if (config->cooldown >= count || config->warmup + config->cooldown >= count) {
 		return error_set(error, STATUS_USAGE,
-			"--warmup %llu and --cooldown %llu leave nothing of %llu requests to "
-			"measure",
+			"--warmup %llu and --cooldown %llu leave nothing of %llu %s to measure",
 			(unsigned long long)config->warmup, (unsigned long long)config->cooldown,
-			(unsigned long long)count);
+			(unsigned long long)count, word_of_count(count, "request", "requests"));
 	}
 	*measured_end = count - config->cooldown;
 	return STATUS_OK;

@@ -6,6 +6,7 @@
 #include "bench/replay/drawn_arrivals.h"
 #include "bench/replay/trace_reading.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "engine/base/path.h"
 #include "engine/model/config_json.h"
 #include "engine/ranks/launch.h"
@@ -271,9 +272,11 @@ static void tell_room(
 {
 	if (facts->found_kv_blocks > 0 && own->kv_blocks > facts->found_kv_blocks) {
 		fprintf(stderr,
-			"group %s of --fleet has %llu KV blocks, more than the %llu that its GPU "
-			"memory has room for\n",
+			"group %s of --fleet has %llu KV %s, more than the %llu that its GPU "
+			"memory has "
+			"room for\n",
 			name, (unsigned long long)own->kv_blocks,
+			word_of_count(own->kv_blocks, "block", "blocks"),
 			(unsigned long long)facts->found_kv_blocks);
 	}
 }
@@ -498,9 +501,10 @@ enum status run_play(struct run *run, struct run_outcome *outcome, struct error 
 	if (outcome->end == RUN_COMPLETE && outcome->submitted > 0 &&
 		outcome->measured_submitted == 0) {
 		return error_set(error, STATUS_USAGE,
-			"--warmup %llu leaves nothing of %llu requests to measure",
+			"--warmup %llu leaves nothing of %llu %s to measure",
 			(unsigned long long)run->request->config.warmup,
-			(unsigned long long)outcome->submitted);
+			(unsigned long long)outcome->submitted,
+			word_of_count(outcome->submitted, "request", "requests"));
 	}
 	return STATUS_OK;
 }

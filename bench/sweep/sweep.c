@@ -8,6 +8,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/input_file.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "engine/ranks/launch.h"
 #include "reports/results/plan_file.h"
 
@@ -231,16 +232,20 @@ static enum status conclude(
 	}
 	if (!sweep->request->is_silent) {
 		TRY(sweep_print(sweep, error));
-		printf("%u of %u runs are complete (%u were before), %u failed; %s/" SWEEP_RUNS
-		       " has them all\n",
-			complete, all, before, failed, out);
+		printf("%u of %u %s %s complete (%u %s before), %u failed; %s/" SWEEP_RUNS
+		       " has %s\n",
+			complete, all, word_of_count(all, "run", "runs"),
+			word_of_count(complete, "is", "are"), before,
+			word_of_count(before, "was", "were"), failed, out,
+			word_of_count(all, "it", "them all"));
 		fflush(stdout);
 	}
 	if (ended->status == STATUS_VERDICT) {
 		return error_set(error, STATUS_VERDICT,
-			"interrupted: %u of %u runs in %.200s are complete; the same command goes "
-			"on from there",
-			complete, all, out);
+			"interrupted: %u of %u %s in %.200s %s complete; the same command goes on "
+			"from there",
+			complete, all, word_of_count(all, "run", "runs"), out,
+			word_of_count(complete, "is", "are"));
 	}
 	if (ended->status != STATUS_OK) {
 		return error_set(error, ended->status, "%s", ended->text);
@@ -251,8 +256,8 @@ static enum status conclude(
 	}
 	return failed == 0 ? STATUS_OK
 			   : error_set(error, STATUS_VERDICT,
-				     "%u of %u runs failed: %.200s/" SWEEP_RUNS " says why", failed,
-				     all, out);
+				     "%u of %u %s failed: %.200s/" SWEEP_RUNS " says why", failed,
+				     all, word_of_count(all, "run", "runs"), out);
 }
 
 static enum status manage(struct sweep *sweep, struct jobs *jobs, struct error *error)

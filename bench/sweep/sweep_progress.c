@@ -1,6 +1,7 @@
 #include "bench/sweep/sweep_progress.h"
 
 #include "engine/base/clock.h"
+#include "engine/base/number.h"
 
 #include <stdio.h>
 
@@ -10,8 +11,9 @@ static void show(struct sweep_progress *own)
 {
 	uint64_t elapsed_ns = monotonic_ns() - own->progress.start_ns;
 	char line[LINE_BYTES];
-	int used = snprintf(line, sizeof(line), "%u of %u runs complete",
-		own->total - own->to_do + own->done - own->failed, own->total);
+	int used = snprintf(line, sizeof(line), "%u of %u %s complete",
+		own->total - own->to_do + own->done - own->failed, own->total,
+		word_of_count(own->total, "run", "runs"));
 
 	if (own->failed > 0) {
 		used += snprintf(

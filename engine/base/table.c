@@ -268,9 +268,9 @@ bool table_reader_next(struct table_reader *table, struct error *error)
 	}
 	uint32_t count = split(table->line, bytes, table->cells);
 	if (count != table->column_count) {
-		error_set(error, STATUS_INPUT,
-			"%s:%llu: found %u columns, expected the header's %u", table->path,
-			(unsigned long long)table->line_number, count, table->column_count);
+		error_set(error, STATUS_INPUT, "%s:%llu: found %u %s, expected the header's %u",
+			table->path, (unsigned long long)table->line_number, count,
+			word_of_count(count, "column", "columns"), table->column_count);
 		return false;
 	}
 	return true;

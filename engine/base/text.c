@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -270,6 +271,13 @@ void text_add_number(struct text *text, enum number_format format, bool has_valu
 		add_time_ms(text, value * 1e3);
 		break;
 	}
+}
+
+void text_add_count(struct text *text, uint64_t count, const char *one, const char *many)
+{
+	text_add_number(text, NUMBER_COUNT, true, (double)count);
+	text_add(text, " ");
+	text_add(text, word_of_count(count, one, many));
 }
 
 void text_add_difference(

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* A growing text. A zeroed one is empty. `bytes` is owned, ends in a NUL that is not counted, and
    is NULL while the text is empty. */
@@ -50,6 +51,9 @@ enum number_format {
 };
 
 void text_add_number(struct text *text, enum number_format format, bool has_value, double value);
+
+/* A count and the word that agrees with it: "1 request", "12,031 requests". */
+void text_add_count(struct text *text, uint64_t count, const char *one, const char *many);
 
 /* The difference of value from base: "+3.20 %", from a factor of ten on "x12.3", for shares in
    points ("+1.20 pt"); "=" if they are equal, an approximately-equal sign if nearly so. Appends

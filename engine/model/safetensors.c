@@ -5,6 +5,7 @@
 #include "engine/base/integer.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "engine/base/path.h"
 
 #include <errno.h>
@@ -179,8 +180,10 @@ static enum status check_cover(const struct mapped_file *file,
 	}
 	if (end != file->bytes + file->byte_count) {
 		return error_set(error, STATUS_INPUT,
-			"%s: found %llu bytes behind the last tensor, expected the file's end",
-			file->path, (unsigned long long)(file->bytes + file->byte_count - end));
+			"%s: found %llu %s behind the last tensor, expected the file's end",
+			file->path, (unsigned long long)(file->bytes + file->byte_count - end),
+			word_of_count(
+				(uint64_t)(file->bytes + file->byte_count - end), "byte", "bytes"));
 	}
 	return STATUS_OK;
 }
@@ -232,17 +235,19 @@ static enum status read_header(struct safetensors *out, uint32_t file_index, str
 
 	if (file->byte_count < SIZE_BYTES) {
 		return error_set(error, STATUS_INPUT,
-			"%s: found %llu bytes, expected a safetensors file of at least %d",
-			file->path, (unsigned long long)file->byte_count, SIZE_BYTES);
+			"%s: found %llu %s, expected a safetensors file of at least %d", file->path,
+			(unsigned long long)file->byte_count,
+			word_of_count(file->byte_count, "byte", "bytes"), SIZE_BYTES);
 	}
 	for (uint32_t i = 0; i < SIZE_BYTES; i++) {
 		header_bytes |= (uint64_t)file->bytes[i] << (8 * i);
 	}
 	if (header_bytes > HEADER_BYTES_MAX || header_bytes > file->byte_count - SIZE_BYTES) {
 		return error_set(error, STATUS_INPUT,
-			"%s: found a header of %llu bytes in a file of %llu, expected one within "
+			"%s: found a header of %llu %s in a file of %llu, expected one within "
 			"the file and of at most %d",
 			file->path, (unsigned long long)header_bytes,
+			word_of_count(header_bytes, "byte", "bytes"),
 			(unsigned long long)file->byte_count, HEADER_BYTES_MAX);
 	}
 	TRY(json_document_parse(&file->header, file->path, (const char *)file->bytes + SIZE_BYTES,
@@ -369,8 +374,9 @@ static enum status check_index(const struct safetensors *safetensors, const char
 	}
 	if (count != safetensors->tensor_count) {
 		return error_set(error, STATUS_INPUT,
-			"%s: found %u tensors in its files, expected the %u that it names",
-			index_path, safetensors->tensor_count, count);
+			"%s: found %u %s in its files, expected the %u that it names", index_path,
+			safetensors->tensor_count,
+			word_of_count(safetensors->tensor_count, "tensor", "tensors"), count);
 	}
 	return STATUS_OK;
 }

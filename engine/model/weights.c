@@ -58,8 +58,8 @@ static void name_list_add(struct name_list *list, const char *name)
 static enum status refuse_names(const char *folder, const struct name_list *missing,
 	const struct name_list *unexpected, struct error *error)
 {
-	return error_set(error, STATUS_INPUT,
-		"%.80s: %u tensors missing%s%s%s; %u not expected%s%s%s", folder, missing->count,
+	return error_set(error, STATUS_INPUT, "%.80s: %u %s missing%s%s%s; %u not expected%s%s%s",
+		folder, missing->count, word_of_count(missing->count, "tensor", "tensors"),
 		missing->count == 0 ? "" : ": ", missing->text,
 		missing->shown < missing->count ? ", ..." : "", unexpected->count,
 		unexpected->count == 0 ? "" : ": ", unexpected->text,

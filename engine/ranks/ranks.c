@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "engine/ranks/launch.h"
 #include "engine/ranks/ranks_internal.h"
 
@@ -189,9 +190,10 @@ enum status ranks_agree_blocks(struct ranks *ranks, uint64_t found, uint64_t *bl
 	warning[0] = '\0';
 	if (counts[least] < counts[most] - counts[most] / 10) {
 		snprintf(warning, RANK_WARNING_BYTES,
-			"rank %u has room for %llu KV blocks and rank %u for %llu: the smaller "
+			"rank %u has room for %llu KV %s and rank %u for %llu: the smaller "
 			"number holds for all; does something else use the GPU of rank %u?",
-			least, (unsigned long long)counts[least], most,
+			least, (unsigned long long)counts[least],
+			word_of_count(counts[least], "block", "blocks"), most,
 			(unsigned long long)counts[most], least);
 	}
 	return STATUS_OK;

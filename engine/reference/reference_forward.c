@@ -3,6 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "engine/reference/reference_share.h"
 #include "kernels/attention/rope_table.h"
 #include "kernels/exchange/exchange.h"
@@ -55,8 +56,10 @@ static enum status check_sizes(const struct model_config *model,
 
 	if (pool_bytes > UINT64_C(1) << 46) {
 		return error_set(error, STATUS_MEMORY,
-			"a KV pool of %u blocks of %u tokens takes %llu GiB of host memory",
-			options->block_count, options->block_size,
+			"a KV pool of %u %s of %u %s takes %llu GiB of host memory",
+			options->block_count,
+			word_of_count(options->block_count, "block", "blocks"), options->block_size,
+			word_of_count(options->block_size, "token", "tokens"),
 			(unsigned long long)(pool_bytes >> 30));
 	}
 	if ((uint64_t)options->position_count * model->head_dim > UINT64_C(1) << 31) {

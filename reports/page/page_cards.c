@@ -1,5 +1,6 @@
 #include "reports/page/page_sections.h"
 
+#include "engine/base/number.h"
 #include "reports/page/page_elements.h"
 
 /* The share of requests within the SLO from which a run is shown to meet it: the limits are usually
@@ -134,7 +135,9 @@ static void add_use_cards(struct text *page, const struct result *result)
 		page_value(page, result, VALUE_HIT_RATE);
 		text_add(page, "<small>of ");
 		page_value(page, result, VALUE_QUERY_TOKENS);
-		text_add(page, " prompt tokens</small>");
+		text_format(page, " prompt %s</small>",
+			word_of_count((uint64_t)result->numbers[VALUE_QUERY_TOKENS].value, "token",
+				"tokens"));
 		page_card_close(page);
 	}
 	if (result->numbers[VALUE_PREEMPTIONS].value > 0) {
@@ -142,7 +145,9 @@ static void add_use_cards(struct text *page, const struct result *result)
 		page_value(page, result, VALUE_PREEMPTIONS);
 		text_add(page, "<small>");
 		page_value(page, result, VALUE_RECOMPUTED);
-		text_add(page, " tokens recomputed</small>");
+		text_format(page, " %s recomputed</small>",
+			word_of_count((uint64_t)result->numbers[VALUE_RECOMPUTED].value, "token",
+				"tokens"));
 		page_card_close(page);
 	}
 }

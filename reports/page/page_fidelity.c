@@ -1,6 +1,7 @@
 #include "reports/page/page_sections.h"
 
 #include "engine/base/check.h"
+#include "engine/base/number.h"
 #include "reports/page/page_elements.h"
 
 #include <math.h>
@@ -266,9 +267,14 @@ static void add_same_steps(struct text *page, const struct fidelity *fidelity)
 			       "compared.</p>\n");
 		return;
 	}
-	text_add(page, steps->is_same_throughout ? "All " : "The first ");
-	text_add_number(page, NUMBER_COUNT, true, (double)steps->same_steps);
-	text_add(page, " steps do the same work in both runs. ");
+	if (steps->same_steps == 1) {
+		text_add(page,
+			steps->is_same_throughout ? "The only step does" : "The first step does");
+	} else {
+		text_add(page, steps->is_same_throughout ? "All " : "The first ");
+		text_add_count(page, (uint64_t)steps->same_steps, "", "steps do");
+	}
+	text_add(page, " the same work in both runs. ");
 	struct result_value mean = fidelity_step_error(steps);
 	if (mean.has_value) {
 		text_format(page, "Step by step the simulated times are %.2f %% off on average, ",

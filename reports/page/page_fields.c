@@ -1,6 +1,7 @@
 #include "reports/page/page_sections.h"
 
 #include "engine/base/check.h"
+#include "engine/base/number.h"
 #include "reports/page/page_elements.h"
 
 /* Whether none of the objects before `end` has the field. */
@@ -136,9 +137,9 @@ static void add_configuration(struct text *page, const struct json_object *objec
 	page_rows_close(page);
 	if (left_out > 0) {
 		text_format(page,
-			"<details><summary>All settings, with %u defaults</summary>\n"
+			"<details><summary>All settings, with %u %s</summary>\n"
 			"<div class=\"scroll\">\n<table>\n",
-			left_out);
+			left_out, word_of_count(left_out, "default", "defaults"));
 		add_columns(page, results, count, "Setting");
 		add_field_rows(page, objects, count, NULL);
 		page_rows_close(page);

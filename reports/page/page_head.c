@@ -80,8 +80,8 @@ static void add_window(struct text *page, const struct result *result)
 		text_add(page, " to ");
 		text_add_number(page, NUMBER_TIME_S, true, number_in(result, "window", "end_s"));
 		text_add(page, ", without ");
-		text_add_number(page, NUMBER_COUNT, true, warmup);
-		text_add(page, " requests of the warm-up and ");
+		text_add_count(page, (uint64_t)warmup, "request", "requests");
+		text_add(page, " of the warm-up and ");
 		text_add_number(page, NUMBER_COUNT, true, cooldown);
 		text_add(page, " of the cooldown");
 	}
@@ -107,7 +107,8 @@ static void add_run_line(struct text *page, const struct result *result)
 	text_add_escaped(page, result->trace_name);
 	text_add(page, "</strong> of ");
 	page_value(page, result, VALUE_TRACE_REQUESTS);
-	text_add(page, result->numbers[VALUE_TRACE_REQUESTS].value == 1 ? " request" : " requests");
+	text_add(page, word_of_count((uint64_t)result->numbers[VALUE_TRACE_REQUESTS].value,
+			       " request", " requests"));
 	add_window(page, result);
 	if (!result->is_calibrated) {
 		text_add(page,
@@ -301,8 +302,7 @@ static void add_rejection(struct text *page, const struct result *result, uint64
 	text_add(page, "<p class=\"caution\">");
 	text_add_escaped(page, result->label.bytes);
 	text_add(page, ": ");
-	text_add_number(page, NUMBER_COUNT, true, (double)count);
-	text_format(page, " %s (", word_of_count(count, "request", "requests"));
+	text_add_count(page, count, "request (", "requests (");
 	text_add_number(
 		page, NUMBER_SHARE, true, (double)count / result->numbers[VALUE_SUBMITTED].value);
 	text_format(page, ") %s %s and %s rejected; %s %.0f takes all.</p>\n",
@@ -345,8 +345,9 @@ static void add_beyond_memory(struct text *page, const struct result *result)
 	text_add(page, "<p class=\"caution\">");
 	text_add_escaped(page, result->label.bytes);
 	text_add(page, ": the run assumes ");
-	text_add_number(page, NUMBER_COUNT, true, number_of(&result->config, "kv_blocks"));
-	text_add(page, " KV blocks, and the GPU\u2019s memory has room for ");
+	text_add_count(
+		page, (uint64_t)number_of(&result->config, "kv_blocks"), "KV block", "KV blocks");
+	text_add(page, ", and the GPU\u2019s memory has room for ");
 	text_add_number(
 		page, NUMBER_COUNT, true, number_of(&result->root, SUMMARY_FOUND_KV_BLOCKS));
 	text_add(page, ".</p>\n");

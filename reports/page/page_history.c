@@ -1,6 +1,7 @@
 #include "reports/page/page.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "engine/base/path.h"
 #include "reports/page/page_elements.h"
 #include "reports/page/page_sections.h"
@@ -93,8 +94,7 @@ static void add_head(
 
 	page_open_titled(page, "Gate history", path_name(path), "gate history", style);
 	text_add(page, "<p class=\"run\">");
-	text_add_number(page, NUMBER_COUNT, true, history->count);
-	text_add(page, history->count == 1 ? " run, of " : " runs, from ");
+	text_add_count(page, history->count, "run, of ", "runs, from ");
 	add_run(page, &history->runs[0]);
 	if (history->count > 1) {
 		text_add(page, " to ");
@@ -139,10 +139,10 @@ static void add_verdict(struct text *page, const struct history_file *history,
 	if (worse == 0) {
 		text_add(page, ". No figure is worse than in the level before its own.");
 	} else {
-		text_format(page,
-			". %u figure%s of %u case%s %s worse than in the level before %s own.",
-			worse, worse == 1 ? "" : "s", worse_cases, worse_cases == 1 ? "" : "s",
-			worse == 1 ? "is" : "are", worse == 1 ? "its" : "their");
+		text_format(page, ". %u %s of %u %s %s worse than in the level before %s own.",
+			worse, word_of_count(worse, "figure", "figures"), worse_cases,
+			word_of_count(worse_cases, "case", "cases"),
+			word_of_count(worse, "is", "are"), word_of_count(worse, "its", "their"));
 	}
 	text_add(page, "</p>\n</section>\n");
 }
@@ -198,7 +198,8 @@ static void add_case(
 	add_changed(page, history, one->name, 1);
 	text_add(page, "<td class=\"words\">");
 	text_add_escaped(page, history->runs[one->since].commit);
-	text_format(page, ", %u run%s", runs, runs == 1 ? "" : "s");
+	text_add(page, ", ");
+	text_add_count(page, runs, "run", "runs");
 	text_add(page, one->since == 0 ? " (all)</td></tr>\n" : "</td></tr>\n");
 }
 

@@ -1,5 +1,6 @@
 #include "reports/page/page_plan.h"
 
+#include "engine/base/number.h"
 #include "reports/page/page.h"
 #include "reports/page/page_elements.h"
 #include "reports/page/page_sections.h"
@@ -20,7 +21,7 @@ void page_load(struct text *page, const struct plan_answer *answer, double value
 		text_add(page, "\u00d7");
 	} else if (answer->unit[0] != '\0') {
 		text_add(page, "\u00a0");
-		text_add_escaped(page, answer->unit);
+		text_add_escaped(page, plan_answer_unit(answer, value));
 	}
 }
 
@@ -76,6 +77,29 @@ static double place_of(double value, double low, double high)
 	return 100 * (share < 0 ? 0 : share > 1 ? 1 : share);
 }
 
+/* "1× to 3×"; once where both ends read the same. */
+static void add_ends(
+	struct text *page, const struct plan_answer *answer, const struct plan_interval *interval)
+{
+	struct text low = {0}, high = {0};
+
+	text_add(&low, interval->low.has_value ? "" : "open");
+	text_add(&high, interval->high.has_value ? "" : "open");
+	if (interval->low.has_value) {
+		page_load(&low, answer, interval->low.value);
+	}
+	if (interval->high.has_value) {
+		page_load(&high, answer, interval->high.value);
+	}
+	if (strcmp(low.bytes, high.bytes) != 0) {
+		text_add(page, low.bytes);
+		text_add(page, " to ");
+	}
+	text_add(page, high.bytes);
+	text_deinit(&low);
+	text_deinit(&high);
+}
+
 static void add_interval(struct text *page, const struct plan_answer *answer, const char *name,
 	const char *title, const struct plan_interval *interval, double low, double high)
 {
@@ -84,17 +108,7 @@ static void add_interval(struct text *page, const struct plan_answer *answer, co
 	double to = place_of(interval->high.has_value ? interval->high.value : high, low, high);
 
 	text_format(page, "<tr><th scope=\"row\">%s</th><td>", title);
-	if (interval->low.has_value) {
-		page_load(page, answer, interval->low.value);
-	} else {
-		text_add(page, "open");
-	}
-	text_add(page, " to ");
-	if (interval->high.has_value) {
-		page_load(page, answer, interval->high.value);
-	} else {
-		text_add(page, "open");
-	}
+	add_ends(page, answer, interval);
 	text_format(page,
 		"</td><td class=\"picture\"><span class=\"interval %s\"><i style=\"left:%.1f%%;"
 		"width:%.1f%%\"></i>",
@@ -186,8 +200,7 @@ static void add_gpu_card(struct text *page, const struct plan_answer *answer)
 	add_value(page, NUMBER_COUNT, answer->gpus);
 	text_add(page, "<small>");
 	if (answer->replicas.has_value) {
-		add_value(page, NUMBER_COUNT, answer->replicas);
-		text_add(page, answer->replicas.value == 1 ? " replica" : " replicas");
+		text_add_count(page, (uint64_t)answer->replicas.value, "replica", "replicas");
 	}
 	if (answer->spare.has_value && answer->spare.value > 0) {
 		text_add(page, "; the SLO holds with ");
@@ -256,14 +269,17 @@ static void add_alone(struct text *page, const struct plan_answer *answer)
 	text_add(page, "<li>One request at a time, ");
 	add_value(page, NUMBER_COUNT, answer->alone.misses);
 	text_add(page, " of ");
-	add_value(page, NUMBER_COUNT, answer->alone.requests);
-	text_add(page, answer->alone.misses.value > 0
-			       ? " requests miss the SLO: no number of GPUs helps those"
-			       : " requests miss the SLO");
+	text_add_count(page, (uint64_t)answer->alone.requests.value, "request ", "requests ");
+	text_add(page, word_of_count((uint64_t)answer->alone.misses.value, "misses", "miss"));
+	text_add(page, " the SLO");
+	if (answer->alone.misses.value > 0) {
+		text_format(page, ": no number of GPUs helps %s",
+			word_of_count((uint64_t)answer->alone.misses.value, "it", "those"));
+	}
 	if (answer->alone.longest_tokens.has_value) {
 		text_add(page, "; the longest prompt has ");
-		add_value(page, NUMBER_COUNT, answer->alone.longest_tokens);
-		text_add(page, " tokens");
+		text_add_count(
+			page, (uint64_t)answer->alone.longest_tokens.value, "token", "tokens");
 	}
 	text_add(page, ".</li>\n");
 }
@@ -307,7 +323,8 @@ static void add_run_line(struct text *page, const struct plan_file *plan)
 	text_add_escaped(page, plan->trace_name);
 	text_add(page, "</strong> of ");
 	add_value(page, NUMBER_COUNT, plan->trace_requests);
-	text_add(page, " requests");
+	text_add(
+		page, word_of_count((uint64_t)plan->trace_requests.value, " request", " requests"));
 	text_add(page, plan->is_calibrated ? "</p>\n"
 					   : " <span class=\"badge\">uncalibrated</span></p>\n");
 }

@@ -1,5 +1,6 @@
 #include "reports/page/page.h"
 
+#include "engine/base/number.h"
 #include "reports/page/page_elements.h"
 #include "reports/page/page_sections.h"
 
@@ -24,8 +25,8 @@ static void add_parameters(struct text *page, const struct sweep_file *sweep)
 		const struct sweep_parameter *parameter = &sweep->parameters[i];
 		text_add(page, i == 0 ? "over <strong>" : ", <strong>");
 		text_add_escaped(page, parameter->name);
-		text_format(page, "</strong> (%u value%s)", parameter->value_count,
-			parameter->value_count == 1 ? "" : "s");
+		text_add(page, "</strong> (");
+		text_add_count(page, parameter->value_count, "value)", "values)");
 	}
 }
 
@@ -36,13 +37,13 @@ static void add_head(struct text *page, const struct sweep_file *sweep, const ch
 
 	page_open_titled(page, "Sweep", sweep->trace_name, "sweep", style);
 	text_add(page, "<p class=\"run\">");
-	text_add_number(page, NUMBER_COUNT, true, sweep->run_count);
-	text_add(page, sweep->run_count == 1 ? " run " : " runs ");
+	text_add_count(page, sweep->run_count, "run ", "runs ");
 	add_parameters(page, sweep);
 	text_add(page, "; trace of ");
 	text_add_number(
 		page, NUMBER_COUNT, sweep->trace_requests.has_value, sweep->trace_requests.value);
-	text_add(page, " requests</p>\n");
+	text_add(page, word_of_count((uint64_t)sweep->trace_requests.value, " request</p>\n",
+			       " requests</p>\n"));
 	page_contents(page, links);
 }
 
@@ -54,14 +55,15 @@ static void add_banner(struct text *page, const struct sweep_file *sweep)
 	if (missing > 0) {
 		text_format(page,
 			"<p class=\"banner\" role=\"alert\"><strong>interrupted</strong> %u of %u "
-			"runs are missing; the same command goes on where it stopped.</p>\n",
-			missing, sweep->run_count);
+			"%s %s missing; the same command goes on where it stopped.</p>\n",
+			missing, sweep->run_count, word_of_count(sweep->run_count, "run", "runs"),
+			word_of_count(missing, "is", "are"));
 	}
 	if (failed > 0) {
 		text_format(page,
-			"<p class=\"banner\" role=\"alert\"><strong>failed</strong> %u of %u runs "
+			"<p class=\"banner\" role=\"alert\"><strong>failed</strong> %u of %u %s "
 			"failed; the table says why.</p>\n",
-			failed, sweep->run_count);
+			failed, sweep->run_count, word_of_count(sweep->run_count, "run", "runs"));
 	}
 }
 
@@ -185,8 +187,8 @@ static void add_runs(struct text *page, const struct sweep_file *sweep)
 		       "column is green. A run is a folder of its own: quire report shows it "
 		       "alone, or several beside each other.</p>\n");
 	if (is_folded) {
-		text_format(page, "<details><summary>%u of %u runs</summary>\n", shown,
-			sweep->run_count);
+		text_format(page, "<details><summary>%u of %u %s</summary>\n", shown,
+			sweep->run_count, word_of_count(sweep->run_count, "run", "runs"));
 	}
 	text_add(page, "<div class=\"scroll\">\n<table>\n");
 	add_columns(page, sweep, &columns);

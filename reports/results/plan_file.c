@@ -29,6 +29,19 @@ struct result_value plan_answer_fail(const struct plan_answer *answer)
 	return answer->is_least ? answer->highest_fail : answer->lowest_fail;
 }
 
+const char *plan_answer_unit(const struct plan_answer *answer, double load)
+{
+	static const char *const counted[][2] = {{"request at a time", "requests at a time"},
+		{"KV block", "KV blocks"}, {"replica", "replicas"}};
+
+	for (uint32_t i = 0; i < sizeof(counted) / sizeof(counted[0]); i++) {
+		if (load == 1 && strcmp(answer->unit, counted[i][1]) == 0) {
+			return counted[i][0];
+		}
+	}
+	return answer->unit;
+}
+
 /* ---- writing ---- */
 
 static void add_number(cJSON *object, const char *name, struct result_value value)

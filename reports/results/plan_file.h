@@ -145,6 +145,9 @@ cJSON *plan_answer_json(const struct plan_answer *answer);
 struct result_value plan_answer_pass(const struct plan_answer *answer);
 struct result_value plan_answer_fail(const struct plan_answer *answer);
 
+/* The unit of a load, in the singular for 1: "replica"; "" of a factor. */
+const char *plan_answer_unit(const struct plan_answer *answer, double load);
+
 /* ---- the table of runs ---- */
 
 /* Why the search made a run. first: whose utilisation says where to look; bracket and bisect: of

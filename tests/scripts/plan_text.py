@@ -64,7 +64,8 @@ def check_configurations(lines, configurations):
         if passing is None:
             words.append("none")
         else:
-            words += ["%.4g" % passing, str(own["gpus"]),
+            load = "%.4g" if answer["vary"] in ("speedup", "rate") else "%.0f"
+            words += [load % passing, str(own["gpus"]),
                       "%.4g" % own["goodput_per_gpu"]["value"],
                       "%.4g" % own["throughput_per_gpu"], "%.4g" % own["speed_per_user"],
                       shown("utilisation", "%.1f%%", own["utilisation"]), own["profile"]]

@@ -20,7 +20,7 @@ struct trace_format {
 	uint32_t trace_block_size; /* default tokens per hash id; 0: the format has no ids */
 
 	bool starts_at_first_row; /* times are relative to the first row's, not to 0 */
-	const char *skip_reason;  /* describes the rows that are skipped; NULL: none are */
+	const char *skipped[2]; /* describes one row that is skipped, and several; NULL: none are */
 
 	/* Whether the first line of a file can only be this format's. */
 	bool (*recognises)(const char *line, size_t line_bytes);

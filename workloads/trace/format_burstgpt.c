@@ -108,7 +108,8 @@ static enum status burstgpt_row(void *state, const struct source_line *at, const
 const struct trace_format format_burstgpt = {
 	.name = "burstgpt",
 	.starts_at_first_row = true,
-	.skip_reason = "rows without response tokens: failures at the source",
+	.skipped = {"row without response tokens: failures at the source",
+		"rows without response tokens: failures at the source"},
 	.recognises = burstgpt_recognises,
 	.open = burstgpt_open,
 	.close = burstgpt_close,

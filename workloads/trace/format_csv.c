@@ -277,7 +277,8 @@ static enum status csv_log_row(void *state, const struct source_line *at, const 
 const struct trace_format format_csv = {
 	.name = "csv",
 	.starts_at_first_row = true,
-	.skip_reason = "rows without output tokens: failures at the source",
+	.skipped = {"row without output tokens: failures at the source",
+		"rows without output tokens: failures at the source"},
 	.recognises = csv_recognises,
 	.open = csv_log_open,
 	.close = csv_log_close,

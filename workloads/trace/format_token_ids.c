@@ -2,6 +2,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/integer.h"
+#include "engine/base/number.h"
 #include "workloads/trace/json_row.h"
 
 #include <inttypes.h>
@@ -57,7 +58,8 @@ static enum status wrong_count(const struct source_line *at, const char *field, 
 	uint64_t expected, const char *by, struct error *error)
 {
 	char text[32];
-	int bytes = snprintf(text, sizeof(text), "%zu ids", found);
+	int bytes =
+		snprintf(text, sizeof(text), "%zu %s", found, word_of_count(found, "id", "ids"));
 
 	return source_line_error(
 		error, at, field, text, (size_t)bytes, "%" PRIu64 " as in %s", expected, by);

@@ -3,6 +3,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "workloads/trace/json_row.h"
 
 #include <inttypes.h>
@@ -81,7 +82,8 @@ static enum status check_count(const struct source_line *at, const struct json_v
 	if (values[field].id_count == values[FIELD_INPUT].id_count) {
 		return STATUS_OK;
 	}
-	int bytes = snprintf(found, sizeof(found), "%zu values", values[field].id_count);
+	int bytes = snprintf(found, sizeof(found), "%zu %s", values[field].id_count,
+		word_of_count(values[field].id_count, "value", "values"));
 	return source_line_error(error, at, fields[field].name, found, (size_t)bytes,
 		"%zu as in input_lens", values[FIELD_INPUT].id_count);
 }
@@ -216,7 +218,8 @@ static const char *vllm_bench_note(const void *state)
 const struct trace_format format_vllm_bench = {
 	.name = "vllm-bench",
 	.starts_at_first_row = true,
-	.skip_reason = "requests without output tokens: failures at the source",
+	.skipped = {"request without output tokens: failures at the source",
+		"requests without output tokens: failures at the source"},
 	.recognises = vllm_bench_recognises,
 	.open = vllm_bench_open,
 	.close = vllm_bench_close,

@@ -3,6 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "workloads/trace/byte_source.h"
 #include "workloads/trace/format.h"
 #include "workloads/trace/line_reader.h"
@@ -180,19 +181,21 @@ static enum status check_ids(const struct trace *trace, const struct source_line
 	if (row->hash_id_count == whole || row->hash_id_count == all) {
 		return STATUS_OK;
 	}
-	int bytes = snprintf(found, sizeof(found), "%" PRIu32 " ids for input_length %" PRIu32,
-		row->hash_id_count, row->input_length);
+	int bytes = snprintf(found, sizeof(found), "%" PRIu32 " %s for input_length %" PRIu32,
+		row->hash_id_count, word_of_count(row->hash_id_count, "id", "ids"),
+		row->input_length);
 	snprintf(expected, sizeof(expected), "%" PRIu64 "%s", whole,
 		whole == all ? "" : " or one more for the rest");
 	uint32_t fitting = fitting_block_size(row);
 	if (fitting > 0) {
 		return source_line_error(error, at, "hash_ids", found, (size_t)bytes,
-			"%s at %" PRIu32 " tokens an id (--trace-block-size %" PRIu32 " would fit)",
-			expected, trace->trace_block_size, fitting);
+			"%s at %" PRIu32 " %s an id (--trace-block-size %" PRIu32 " would fit)",
+			expected, trace->trace_block_size,
+			word_of_count(trace->trace_block_size, "token", "tokens"), fitting);
 	}
 	return source_line_error(error, at, "hash_ids", found, (size_t)bytes,
-		"%s at %" PRIu32 " tokens an id (--trace-block-size)", expected,
-		trace->trace_block_size);
+		"%s at %" PRIu32 " %s an id (--trace-block-size)", expected,
+		trace->trace_block_size, word_of_count(trace->trace_block_size, "token", "tokens"));
 }
 
 static enum status check_order(struct trace *trace, const struct source_line *at,
@@ -393,7 +396,8 @@ uint64_t trace_skipped_count(const struct trace *trace)
 
 const char *trace_skip_reason(const struct trace *trace)
 {
-	return trace->format->skip_reason;
+	return word_of_count(
+		trace->skipped_count, trace->format->skipped[0], trace->format->skipped[1]);
 }
 
 const char *trace_note(const struct trace *trace)

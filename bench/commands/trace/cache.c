@@ -135,10 +135,13 @@ static void answer(const struct cache_request *request, const struct references 
 	for (uint32_t i = 0; i < request->asked_count; i++) {
 		struct cache_hits hits = cache_hits_at(references, policy, request->asked[i]);
 		if (!request->wants_json) {
-			printf("%-10s %10" PRIu64 " blocks: %" PRIu64
-			       " hit blocks (%.2f %%), %" PRIu64 " hit tokens (%.2f %%)\n",
-				cache_policy_name(policy), request->asked[i], hits.blocks,
+			printf("%-10s %10" PRIu64 " %s: %" PRIu64 " hit %s (%.2f %%), %" PRIu64
+			       " hit %s (%.2f %%)\n",
+				cache_policy_name(policy), request->asked[i],
+				word_of_count(request->asked[i], "block", "blocks"), hits.blocks,
+				word_of_count(hits.blocks, "block", "blocks"),
 				100 * share(hits.blocks, references->reference_count), hits.tokens,
+				word_of_count(hits.tokens, "token", "tokens"),
 				100 * share(hits.tokens, references->token_count));
 			continue;
 		}
@@ -191,11 +194,15 @@ static void print_table(const struct cache_request *request, const struct refere
 	uint32_t every = curve->point_count / TABLE_ROWS_ABOUT + 1;
 	const struct cache_hits *ideal = &curve->points[0].hits[CACHE_INFINITE];
 
-	printf("%" PRIu64 " requests, %" PRIu64 " blocks of %" PRIu32 " tokens, %" PRIu64
-	       " different\n"
-	       "share of %" PRIu64 " prompt tokens found, in %%; infinite: %.2f\n\n",
-		references->request_count, references->reference_count, references->block_size,
+	printf("%" PRIu64 " %s, %" PRIu64 " %s of %" PRIu32 " %s, %" PRIu64 " different\n"
+	       "share of %" PRIu64 " prompt %s found, in %%; infinite: %.2f\n\n",
+		references->request_count,
+		word_of_count(references->request_count, "request", "requests"),
+		references->reference_count,
+		word_of_count(references->reference_count, "block", "blocks"),
+		references->block_size, word_of_count(references->block_size, "token", "tokens"),
 		references->block_count, references->token_count,
+		word_of_count(references->token_count, "token", "tokens"),
 		100 * share(ideal->tokens, references->token_count));
 	printf("    blocks       tokens  %s lru_tail lru_stream    fifo  belady\n",
 		request->kv_bytes_per_token > 0 ? "      GiB " : "");
@@ -278,8 +285,9 @@ static enum status write_curve(const struct cache_request *request,
 	} else {
 		print_table(request, references, curve);
 		if (request->gpu_tokens > 0) {
-			printf("\n%s has room for %" PRIu64 " tokens, %.3f GiB, beside %s\n",
+			printf("\n%s has room for %" PRIu64 " %s, %.3f GiB, beside %s\n",
 				request->config.gpu, request->gpu_tokens,
+				word_of_count(request->gpu_tokens, "token", "tokens"),
 				gib(request, request->gpu_tokens), request->config.model);
 		}
 	}

@@ -70,8 +70,10 @@ static void print_table(const struct trace_stat *stat, const struct trace *trace
 	printf("\ntokens      %" PRIu64 " input, %" PRIu64 " output\n", stat->input.sum,
 		stat->output.sum);
 	if (stat->has_ids) {
-		printf("blocks      %" PRIu64 " of %" PRIu32 " tokens, %" PRIu64 " different\n",
-			stat->block_references, stat->references.block_size, stat->unique_blocks);
+		printf("blocks      %" PRIu64 " of %" PRIu32 " %s, %" PRIu64 " different\n",
+			stat->block_references, stat->references.block_size,
+			word_of_count(stat->references.block_size, "token", "tokens"),
+			stat->unique_blocks);
 		printf("ideal hits  %.2f %% of blocks, %.2f %% of input tokens (nothing ever "
 		       "evicted)\n",
 			100 * share(stat->ideal.blocks, stat->block_references),
@@ -81,9 +83,10 @@ static void print_table(const struct trace_stat *stat, const struct trace *trace
 	}
 	if (stat->session_count > 0) {
 		printf("sessions    %" PRIu64 ", %.2f turns each; %" PRIu64
-		       " turns continue the one before word for word\n",
+		       " %s the one before word for word\n",
 			stat->session_count, (double)stat->turn_count / (double)stat->session_count,
-			stat->follow_up_count);
+			stat->follow_up_count,
+			word_of_count(stat->follow_up_count, "turn continues", "turns continue"));
 	} else {
 		printf("sessions    none named\n");
 	}

@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,4 +135,34 @@ Test(transcripts, outages)
 Test(transcripts, options)
 {
 	require_transcript("options");
+}
+
+/* Whatever is counted, of one there is no plural: a new message that forgets it shows up here as
+   soon as a session prints it. */
+Test(transcripts, of_one_thing_there_is_no_plural)
+{
+	static const char pattern[] =
+		"(^|[^-0-9.,:%=x] ?)1 (KV )?(hit |prompt |output |other )?"
+		"(answers|blocks|bytes|cases|columns|figures|GPUs|ids|limits|preemptions|replicas|"
+		"requests|rows|runs|seconds|sessions|tokens|traces|turns|values)([^a-z]|$)";
+	struct process_result files =
+		shell_run(QUIRE_SOURCE_DIR, "ls tests/fixtures/transcripts/*.txt "
+					    "tests/fixtures/pages/*.txt");
+	regex_t plural;
+	regmatch_t match;
+	char path[600];
+
+	require_equal(regcomp(&plural, pattern, REG_EXTENDED | REG_NEWLINE), 0);
+	require_equal(regexec(&plural, "of 1 requests", 1, &match, 0), 0);
+	require_equal(regexec(&plural, "of 21 requests, 1 request", 1, &match, 0), REG_NOMATCH);
+	for (char *name = strtok(files.out, "\n"); name != NULL; name = strtok(NULL, "\n")) {
+		snprintf(path, sizeof(path), QUIRE_SOURCE_DIR "/%s", name);
+		char *text = file_read(path, NULL);
+		int found = regexec(&plural, text, 1, &match, 0);
+		require(found == REG_NOMATCH, "%s: '%.*s'", name, (int)(match.rm_eo - match.rm_so),
+			text + match.rm_so);
+		free(text);
+	}
+	regfree(&plural);
+	process_result_free(&files);
 }

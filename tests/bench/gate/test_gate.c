@@ -168,7 +168,7 @@ Test(gate, a_program_against_itself_is_never_flagged)
 	/* the other side is run, and not read from a baseline */
 	shell(folder, "mv s-baseline kept");
 	require_gate(folder, "--null-runs 1", 0,
-		WORDS("1 runs of a program against itself: 0 of 2 cases flagged"));
+		WORDS("1 run of a program against itself: 0 of 2 cases flagged"));
 	shell(folder, "mv kept s-baseline");
 	require_gate(folder, "--null-runs 3 --update", 2, WORDS("give one of them"));
 	close_folder(folder);

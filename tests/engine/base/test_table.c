@@ -525,7 +525,7 @@ Test(table, a_refusal_names_line_column_and_what_was_found)
 	require_refused(folder, "", ":1: found an empty file, expected a table with a header");
 	require_refused(folder, "a\n1\n", ":1: column b is missing from the header");
 	require_refused(folder, "a\tb\ta\n", ":1: found column a twice, expected it once");
-	require_refused(folder, "b\ta\n1\t2\n3\n", ":3: found 1 columns, expected the header's 2");
+	require_refused(folder, "b\ta\n1\t2\n3\n", ":3: found 1 column, expected the header's 2");
 	require_refused(folder, "a\tb\n1\t2\n10\t3",
 		":3: column a: found '10', expected an integer in [0, 9]");
 	require_refused(folder, "a\tb\n1\t123456789012345678901234567890123\n",

@@ -226,3 +226,18 @@ Test(text, words_of_a_command_line_are_quoted)
 		text_deinit(&text);
 	}
 }
+
+Test(text, a_count_and_its_word_agree)
+{
+	static const struct {
+		uint64_t count;
+		const char *expected;
+	} counts[] = {{0, "0 runs"}, {1, "1 run"}, {2, "2 runs"}, {12031, "12,031 runs"}};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		struct text text = {0};
+		text_add_count(&text, counts[i].count, "run", "runs");
+		cr_assert_str_eq(text.bytes, counts[i].expected);
+		text_deinit(&text);
+	}
+}

@@ -128,7 +128,7 @@ Test(page_fidelity, equal_steps_are_counted)
 		const char *begin, *end, *sentence;
 	} cases[] = {
 		{first, rest, "All 3 steps do the same work in both runs. Step by step"},
-		{first, "", "The first 1 steps do the same work in both runs."},
+		{first, "", "The first step does the same work in both runs."},
 		{other, rest, "Already the first steps do different work, so no two can be "},
 	};
 

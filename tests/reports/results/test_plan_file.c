@@ -236,3 +236,19 @@ Test(plan_file, no_change_of_a_file_is_read_as_another)
 	mutate_file(SWEEP_RUNS, 600);
 	mutate_file(SWEEP_CACHE, 300);
 }
+
+Test(plan_file, of_one_the_unit_is_in_the_singular)
+{
+	static const struct {
+		const char *unit, *of_one;
+	} units[] = {{"replicas", "replica"}, {"KV blocks", "KV block"},
+		{"requests at a time", "request at a time"}, {"requests/s", "requests/s"},
+		{"", ""}};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		const struct plan_answer answer = {.unit = units[i].unit};
+		cr_assert_str_eq(plan_answer_unit(&answer, 1), units[i].of_one);
+		cr_assert_str_eq(plan_answer_unit(&answer, 2), units[i].unit);
+		cr_assert_str_eq(plan_answer_unit(&answer, 1.5), units[i].unit);
+	}
+}

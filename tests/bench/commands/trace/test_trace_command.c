@@ -349,7 +349,7 @@ Test(trace_command, failed_requests_of_the_source_are_skipped_and_counted)
 		"1,a,5,0,5,x\n2,a,5,1,6,x\n",
 		path);
 	char *text = quire_output(folder, 0, "trace stat @/burst.csv");
-	require(strstr(text, "note: passed over 1 rows without response tokens: failures at the "
+	require(strstr(text, "note: passed over 1 row without response tokens: failures at the "
 			     "source\n") != NULL,
 		"%s", text);
 	free(text);
