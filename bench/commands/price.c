@@ -7,6 +7,7 @@
 #include "engine/model/config_json.h"
 #include "engine/router/router.h"
 #include "engine/shape/weight_shape.h"
+#include "reports/results/result.h"
 #include "reports/results/results.h"
 #include "sim/cost_model.h"
 #include "sim/profile_choice.h"
@@ -69,6 +70,7 @@ static enum status open_models(struct opened *out, const struct json_object *con
 		cost_model_open_beside(&out->of_replica[i], &out->of_replica[0]);
 	}
 	cost_model_open_beside(&out->models.host, &out->of_replica[0]);
+	out->models.has_hull = out->choice.profile.is_calibrated;
 	return STATUS_OK;
 }
 
@@ -112,6 +114,11 @@ static enum status show(const char *directory, const struct json_object *config,
 		if (choice->note[0] != '\0') {
 			printf("uncalibrated: %s\n", choice->note);
 		}
+		if (!choice->profile.is_calibrated) {
+			printf("profile of rates: it was fitted to no steps, so none is inside or "
+			       "outside "
+			       "of what it knows\n");
+		}
 		price_study_print(&study, (uint32_t)request->most, stdout);
 	}
 	price_study_close(&study);
@@ -123,10 +130,8 @@ static enum status run(struct command_line *line, struct error *error)
 	const char *directory = line->positionals[0];
 	struct json_document summary;
 	struct json_object root, config;
-	char path[PATH_BYTES_MAX];
 
-	TRY(path_format(path, error, "%s/%s", directory, RESULT_SUMMARY));
-	TRY(json_document_open(&summary, path, error));
+	TRY(result_summary_open(&summary, directory, error));
 	json_root(&root, &summary, error);
 	enum status status = json_object(&root, SUMMARY_CONFIG, &config, error);
 	if (status == STATUS_OK) {

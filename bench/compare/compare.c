@@ -5,6 +5,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
 #include "engine/base/text.h"
+#include "reports/results/result.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -106,12 +107,10 @@ static enum status add_leaves(struct comparison *out, size_t *capacity, const cJ
 
 static enum status open_summary(struct json_document *out, const char *folder, struct error *error)
 {
-	char path[PATH_BYTES_MAX];
 	struct json_object root;
 	const char *schema = NULL, *hash = NULL;
 
-	TRY(path_format(path, error, "%s/%s", folder, RESULT_SUMMARY));
-	TRY(json_document_open(out, path, error));
+	TRY(result_summary_open(out, folder, error));
 	TRY(json_root(&root, out, error));
 	TRY(json_text(&root, SUMMARY_SCHEMA, &schema, error));
 	if (strcmp(schema, RESULT_SCHEMA) != 0) {

@@ -197,6 +197,7 @@ static enum status price(const struct price_models *models, uint64_t replica,
 	TRY(model->execute(model->state, &batch, NULL, &time, error));
 	step->predicted_ns = time.elapsed_ns;
 	step->predicted_host_ns = time.host_ns;
+	step->has_hull = models->has_hull;
 	step->is_outside = time.is_outside;
 	return STATUS_OK;
 }
@@ -213,7 +214,11 @@ static void write_step(struct table_writer *each, uint64_t index, const struct p
 	table_u64(each, step->measured_host_ns);
 	table_u64(each, step->predicted_host_ns);
 	table_u64(each, step->is_ahead);
-	table_u64(each, step->is_outside);
+	if (step->has_hull) {
+		table_u64(each, step->is_outside);
+	} else {
+		table_none(each);
+	}
 	table_end_row(each);
 }
 
@@ -250,8 +255,8 @@ enum status price_study_read(struct price_study *study, const char *directory,
 	TRY(path_is_there(path, &is_there, error));
 	if (!is_there) {
 		return error_set(error, STATUS_FILE,
-			"%.200s: is not there; quire replay --steps records the steps of a run",
-			path);
+			"%.200s: the run recorded no steps; repeat it with quire replay --steps",
+			directory);
 	}
 	enum status status = table_reader_open(&reader.table, path, NULL, error);
 	if (status == STATUS_OK) {

@@ -46,6 +46,7 @@ struct price_models {
 	const struct runner *of_replica; /* (replicas) open */
 	uint32_t replicas;
 	struct runner host; /* open; is only asked what the host takes of a step */
+	bool has_hull;	    /* the profile was fitted to steps, and tells those unlike them */
 };
 
 /* Prices the steps of DIR/steps.tsv, a run of as many replicas, and adds them. each: table of every
@@ -53,7 +54,8 @@ struct price_models {
 enum status price_study_read(struct price_study *study, const char *directory,
 	const struct price_models *models, struct table_writer *each, struct error *error);
 
-/* A row for each step in the order of steps.tsv. ahead, outside: 1 or 0. */
+/* A row for each step in the order of steps.tsv. ahead, outside: 1 or 0; outside is a dash where
+   the profile was fitted to no steps. */
 #define PRICE_STEP_COLUMNS                                                                         \
 	"step\tstart_ns\tmeasured_ns\tpredicted_ns\tmeasured_host_ns\tpredicted_host_ns\tahead\t"  \
 	"outside"

@@ -108,7 +108,7 @@ static void recent_name(uint32_t group, struct text *text)
 
 static uint32_t hull_of(const struct priced_step *step)
 {
-	return step->is_outside ? 1 : 0;
+	return !step->has_hull ? STEP_NO_GROUP : step->is_outside ? 1 : 0;
 }
 
 static void hull_name(uint32_t group, struct text *text)

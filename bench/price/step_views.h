@@ -17,7 +17,8 @@ struct priced_step {
 	uint64_t measured_ns, measured_host_ns;
 	uint64_t predicted_ns, predicted_host_ns;
 	bool is_ahead;	 /* its host time is nearer to that of a step that was launched ahead */
-	bool is_outside; /* of what the profile was fitted to */
+	bool has_hull;	 /* the profile was fitted to steps, */
+	bool is_outside; /* and this one is unlike them */
 	double recent;	 /* share of the STEP_RECENT_NS before it that went to steps with prompts */
 };
 

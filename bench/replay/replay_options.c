@@ -11,6 +11,7 @@
 #include "engine/router/router.h"
 #include "engine/shape/model_config.h"
 #include "engine/shape/weight_shape.h"
+#include "reports/results/result.h"
 #include "reports/results/results.h"
 #include "workloads/trace/format.h"
 
@@ -393,12 +394,10 @@ static enum status read_recording(struct replay_config *config,
 enum status replay_config_from_recording(struct replay_config *config, const char *directory,
 	struct replay_recording *recording, struct error *error)
 {
-	char path[PATH_BYTES_MAX];
 	struct json_document document = {0};
 
 	memset(recording, 0, sizeof(*recording));
-	TRY(path_format(path, error, "%s/%s", directory, RESULT_SUMMARY));
-	TRY(json_document_open(&document, path, error));
+	TRY(result_summary_open(&document, directory, error));
 	enum status status = read_recording(config, &document, recording, error);
 	if (status == STATUS_OK) {
 		recording->root = document.root; /* config's texts point into it */

@@ -53,7 +53,7 @@ static enum status check_recorded_gpu(
 {
 	struct gpu_profile_choice choice;
 
-	if (strcmp(given, config->gpu) == 0) {
+	if (strcmp(path_name(given), config->gpu) == 0) {
 		return STATUS_OK;
 	}
 	TRY(gpu_profile_choose(given, replay_config_policy(config), config->model,

@@ -56,9 +56,9 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 		snprintf(facts->profile, sizeof(facts->profile), "%s", profile->description);
 		facts->model_error = profile->held_out.mean;
 	}
-	if (strstr(config->gpu, ".json") == NULL) {
-		snprintf(facts->gpu, sizeof(facts->gpu), "%s", profile->name);
-	}
+	/* The path of a file would depend on the machine; its content is in profile_xxh64. */
+	snprintf(facts->gpu, sizeof(facts->gpu), "%s",
+		gpu_profile_is_file(config->gpu) ? path_name(config->gpu) : profile->name);
 	snprintf(facts->gpu_note, sizeof(facts->gpu_note), "%s", choice.note);
 	facts->profile_xxh64 = profile->xxh64;
 	TRY(cost_model_open(out, request->model, profile, ranks, error));

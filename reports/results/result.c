@@ -148,18 +148,24 @@ static enum status read_latencies(struct result *result, struct error *error)
 	return STATUS_OK;
 }
 
-static enum status read_summary(struct result *result, struct error *error)
+enum status result_summary_open(
+	struct json_document *summary, const char *directory, struct error *error)
 {
 	char path[PATH_BYTES_MAX];
 	bool is_there = false;
 
-	TRY(path_format(path, error, "%s/%s", result->directory, RESULT_SUMMARY));
+	TRY(path_format(path, error, "%s/%s", directory, RESULT_SUMMARY));
 	TRY(path_is_there(path, &is_there, error));
 	if (!is_there) {
 		return error_set(error, STATUS_FILE,
-			"%s: is no result folder: it has no summary.json", result->directory);
+			"%s: is no result folder: it has no summary.json", directory);
 	}
-	TRY(json_document_open(&result->summary, path, error));
+	return json_document_open(summary, path, error);
+}
+
+static enum status read_summary(struct result *result, struct error *error)
+{
+	TRY(result_summary_open(&result->summary, result->directory, error));
 	TRY(json_root(&result->root, &result->summary, error));
 	TRY(read_heads(result, error));
 	TRY(read_numbers(result, error));

@@ -37,6 +37,10 @@ struct result {
 	struct result_value latency_ms[LATENCY_COUNT][STATISTIC_COUNT];
 };
 
+/* Opens the summary.json of a folder that must be a result. */
+enum status result_summary_open(
+	struct json_document *summary, const char *directory, struct error *error);
+
 /* Reads and checks everything that the page and its figures use. To be closed after a failure too.
  */
 enum status result_open(struct result *result, const char *directory, struct error *error);

@@ -59,8 +59,9 @@ Test(price_cli, says_what_it_needs)
 	static const struct {
 		const char *order, *words;
 	} cases[] = {
-		{"price @/none", "none/summary.json"},
-		{"price @/sim", "sim/steps.tsv: is not there; quire replay --steps records"},
+		{"price @/none", "none: is no result folder: it has no summary.json"},
+		{"price @/sim",
+			"sim: the run recorded no steps; repeat it with quire replay --steps"},
 		{"price @/sim --gpu h200-qwen3-8b",
 			"calibrated with qwen3-8b and prices no other model, found qwen3-0.6b"},
 		{"price @/sim --model nothing", "nothing"},
@@ -97,4 +98,50 @@ Test(price_cli, names_the_line_of_a_step_that_no_run_recorded)
 	cr_assert(strstr(result.err, "steps.tsv:5: column host_ns: found '") != NULL, "%s",
 		result.err);
 	process_result_free(&result);
+}
+
+/* A result names a profile that is a file, not its folder, which is another on another machine. */
+Test(price_cli, results_do_not_tell_where_a_profile_lies)
+{
+	static const char *const places[] = {"here", "there"};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		const char *place = places[i];
+		struct process_result made = shell_run(folder,
+			"quire() { '" QUIRE_EXECUTABLE "' \"$@\" --gpu \"$PWD/%s/p.json\"; } && "
+			"mkdir %s && cp '" QUIRE_SOURCE_DIR
+			"/tests/fixtures/calibrated_profile.json' %s/p.json && "
+			"quire replay t.jsonl --steps --out %s/run && "
+			"quire replay t.jsonl --runner tape --tape %s/run --out %s/again && "
+			"quire plan t.jsonl --slo-ttft-ms 900 --replicates 0 --precision 0.5 "
+			"--out %s/plan && "
+			"quire sweep t.jsonl --grid max-num-seqs=8,16 --out %s/sweep",
+			place, place, place, place, place, place, place, place);
+		cr_assert_eq(made.code, 0, "%s", made.err);
+		process_result_free(&made);
+	}
+	struct process_result same = shell_run(folder,
+		"for f in run/summary.json again/summary.json plan/plan.json sweep/sweep.json; do "
+		"cmp here/$f there/$f || exit 1; ! grep -l here/ here/$f || exit 1; done");
+	cr_assert_eq(same.code, 0, "%s%s", same.out, same.err);
+	process_result_free(&same);
+}
+
+/* What was fitted to no steps has no inside. */
+Test(price_cli, says_that_a_profile_of_rates_was_fitted_to_nothing)
+{
+	free(quire_output(folder, 0, "replay @/t.jsonl --steps --out @/sim"));
+	char *text = quire_output(folder, 0, "price @/sim --gpu h200-datasheet --out @/each.tsv");
+	cr_assert(strstr(text, "fitted to no steps") != NULL, "%s", text);
+	cr_assert(strstr(text, "what the profile was fitted to") == NULL, "%s", text);
+	free(text);
+	struct process_result each =
+		shell_run(folder, "awk 'NR == 1 {at = $8} NR > 1 && $8 != \"-\" {bad = 1} "
+				  "END {exit bad || at != \"outside\" || NR < 2}' each.tsv");
+	cr_assert_eq(each.code, 0);
+	process_result_free(&each);
+	text = quire_output(folder, 0, "price @/sim");
+	cr_assert(strstr(text, "what the profile was fitted to") != NULL, "%s", text);
+	cr_assert(strstr(text, "fitted to no steps") == NULL, "%s", text);
+	free(text);
 }

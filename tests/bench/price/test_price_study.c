@@ -42,6 +42,7 @@ static enum status fake_execute(void *state, const struct batch *batch, int32_t 
 static const struct runner fakes[REPLICAS] = {
 	{.name = "fake", .execute = fake_execute}, {.name = "fake", .execute = fake_execute}};
 static const struct price_models models = {.of_replica = fakes,
+	.has_hull = true,
 	.replicas = REPLICAS,
 	.host = {.name = "fake", .execute = fake_execute}};
 
@@ -90,6 +91,7 @@ static void draw(struct prop *prop, struct drawn *drawn)
 		now[replica] = step->start_ns + step->measured_ns;
 		drawn->replica[i] = replica;
 		step->is_ahead = step->measured_host_ns < 16000;
+		step->has_hull = true;
 		step->is_outside = counts->decode_rows % 2 == 1;
 		step->predicted_host_ns = step->is_ahead ? 2000 : 30000;
 		step->predicted_ns = step->predicted_host_ns + 1000 * counts->decode_rows +
@@ -219,6 +221,7 @@ Test(price_study, puts_steps_into_the_groups_that_it_names)
 						  .prefill_tokens = 300,
 						  .prefill_longest_context = 4096},
 		.recent = 0.25,
+		.has_hull = true,
 		.is_ahead = true};
 	static const char *const names[STEP_VIEWS] = {"both", NULL, NULL, NULL, "256 to 511",
 		"16 to 31", "4096 to 8191", "before the step in front ended", "up to a half",
@@ -234,4 +237,19 @@ Test(price_study, puts_steps_into_the_groups_that_it_names)
 		}
 		text_deinit(&name);
 	}
+}
+
+/* A profile of rates was fitted to nothing that a step could be inside or outside of. */
+Test(price_study, without_a_hull_no_step_is_inside)
+{
+	struct priced_step step = {.counts = {.decode_rows = 16}, .has_hull = true};
+	const struct step_view *hull = &step_views[STEP_VIEWS - 1];
+
+	cr_assert_eq(hull->group(&step), 0);
+	step.is_outside = true;
+	cr_assert_eq(hull->group(&step), 1);
+	step.has_hull = false;
+	cr_assert_eq(hull->group(&step), STEP_NO_GROUP);
+	step.is_outside = false;
+	cr_assert_eq(hull->group(&step), STEP_NO_GROUP);
 }
