@@ -131,6 +131,7 @@ static void add_variables(struct text *script, const struct result *result, uint
 	const struct figure *figure)
 {
 	const cJSON *blocks = json_find(&result->config, "kv_blocks");
+	const cJSON *block_size = json_find(&result->config, "block_size");
 	const cJSON *replicas = json_find(&result->config, "replicas");
 	const cJSON *fleet = json_find(&result->config, "fleet");
 	/* A table of replicas that differ may give each its own pool. */
@@ -146,6 +147,9 @@ static void add_variables(struct text *script, const struct result *result, uint
 	text_format(script, "label_%u = ", number);
 	text_add_gnuplot_string(script, result->legend.bytes);
 	text_add(script, "\n");
+	if (is_one_size && cJSON_IsNumber(block_size)) {
+		text_format(script, "kv_block_size_%u = %.17g\n", number, block_size->valuedouble);
+	}
 	if (is_one_size && cJSON_IsNumber(blocks) && blocks->valuedouble > 0) {
 		text_format(script, "kv_capacity_%u = %.17g\n", number,
 			pools * blocks->valuedouble); /* the timeline has the sum of all replicas */

@@ -165,6 +165,17 @@ static void fill(struct plot *plot, const struct history_file *history, const ch
 	plot_set_number(plot, "panel_total", panel);
 }
 
+/* The cases that have a figure: a panel each. */
+static uint32_t panels_of(const struct history_file *history, const char *figure)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < history->track_count; i++) {
+		count += strcmp(history->tracks[i].figure, figure) == 0;
+	}
+	return count;
+}
+
 static enum status add_plots(struct sheet *sheet, const struct history_file *history,
 	char names[SHEET_PLOTS_MAX][16], struct error *error)
 {
@@ -184,7 +195,7 @@ static enum status add_plots(struct sheet *sheet, const struct history_file *his
 				   "of a level. A dotted line is a commit since which the level "
 				   "is another: red worse, green better. Each panel has its own "
 				   "scale, which need not begin at 0.",
-			.is_wide = true};
+			.is_wide = panels_of(history, figure) > 1};
 		TRY(sheet_add(sheet, &shown, "history.gp", &plot, error));
 		fill(plot, history, figure);
 	}

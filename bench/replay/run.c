@@ -273,8 +273,7 @@ static void tell_room(
 	if (facts->found_kv_blocks > 0 && own->kv_blocks > facts->found_kv_blocks) {
 		fprintf(stderr,
 			"group %s of --fleet has %llu KV %s, more than the %llu that its GPU "
-			"memory has "
-			"room for\n",
+			"memory has room for\n",
 			name, (unsigned long long)own->kv_blocks,
 			word_of_count(own->kv_blocks, "block", "blocks"),
 			(unsigned long long)facts->found_kv_blocks);

@@ -60,7 +60,7 @@ do for [t = 1:tic_total] {
 	set xtics add (text_at("tic_text", t, "") text_at("tic_at", t, 0))
 }
 do for [k = 1:panel_total] {
-	eval panel_place(k, 24)
+	eval panel_place(k, 36) # half the text of the last commit
 	eval value_axis(low[k], high[k])
 	set xlabel (is_lowest(k) ? "Commit" : "") noenhanced
 	plot table using (x_of(k)):"value" with linespoints pointtype 7 \

@@ -36,7 +36,7 @@ stats table using "configuration" nooutput
 most = int(STATS_max)
 shade(k) = color((k - 1) % 8 + 1)
 plot table using (is_answer(0) ? NaN : column("speed_per_user")):"throughput_per_gpu": \
-	(shade(int(column("configuration"))) + 0xa0000000) with points pointtype 7 pointsize 0.35 \
+	(shade(int(column("configuration"))) + 0x50000000) with points pointtype 7 pointsize 0.5 \
 	linecolor rgb variable title "other loads", \
 	table using (is_front(0) ? column("speed_per_user") : NaN):"throughput_per_gpu" \
 	smooth unique with fsteps linewidth 1.4 dashtype 13 linecolor rgb text_color \

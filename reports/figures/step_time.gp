@@ -141,11 +141,11 @@ do for [e = floor(log10(low)):ceil(log10(high))] {
 # Beyond the ends of the scale there are faster and slower cells.
 more(is_more, text) = is_more ? text : ""
 set label 2 more(fastest < log10(low) - 1e-9, "≤ ").sprintf("%.3g ms", low) \
-	at screen 200.0 / width, screen 1 - 17.0 / height right textcolor rgb text_color front
+	at screen 222.0 / width, screen 1 - 17.0 / height right textcolor rgb text_color front
 set label 3 more(slowest > log10(high) + 1e-9, "≥ ").sprintf("%.3g ms", high) \
 	at screen 540.0 / width, screen 1 - 17.0 / height left textcolor rgb text_color front
-set colorbox horizontal user origin screen 206.0 / width, screen 1 - 22.0 / height \
-	size screen 328.0 / width, screen 10.0 / height noborder
+set colorbox horizontal user origin screen 228.0 / width, screen 1 - 22.0 / height \
+	size screen 306.0 / width, screen 10.0 / height noborder
 set label 1 "Mean step time" at screen 8.0 / width, screen 1 - 17.0 / height left \
 	textcolor rgb text_color front
 

@@ -3,6 +3,7 @@
 #
 #   label_1, label_2, ...             names of the results (else the last part of each folder)
 #   kv_capacity_1, kv_capacity_2, ... KV blocks of the pool (else no capacity is drawn)
+#   kv_block_size_1, ...              tokens of a block; where they differ, tokens are drawn
 #   has_legend = 0                    no legend in the figure: the page around it has one
 #   no_hits_1, no_hits_2, ...         set where nothing is known of the result's cache hits
 #   slo_1, slo_2, ...                 limit on the metric in s (else no line is drawn)
@@ -46,6 +47,8 @@ palette_run[8] = 0x8c8c00
 color(i) = palette_run[i]
 pen(i) = has_real && i == 1 ? 5 : 1.8
 faint(i) = palette_run[i] + 0xa0000000
+# Of what is read as values too, and not only seen behind another curve.
+light(i) = palette_run[i] + 0x50000000
 # Besides its colour a result has its dashes and its marker, for print without colours.
 set dashtype 12 (6, 2.5)
 set dashtype 13 (2, 1.5)

@@ -16,12 +16,22 @@ if (runs == 0) {
 	eval figure_empty("no run knows its hit rate")
 	exit
 }
-eval note("describe", sprintf("%d runs of %s to %s tokens of KV cache hit %.1f to %.1f %%.", runs, \
-	short_text(STATS_min_x), short_text(STATS_max_x), STATS_min_y, STATS_max_y))
+is_one_size = STATS_min_x == STATS_max_x
+y_low = STATS_min_y
+y_high = STATS_max_y
 x_low = STATS_min_x / 4
 x_high = STATS_max_x * 4
+undefine STATS_records
+stats table using (column("series") < 6 ? 1 : NaN) nooutput
+has_curves = exists("STATS_records") && STATS_records > 0
+if (!has_curves && is_one_size) {
+	eval figure_empty("all runs have a cache of the same size")
+	exit
+}
+eval note("describe", sprintf("%d runs of %s to %s tokens of KV cache hit %.1f to %.1f %%.", runs, \
+	short_text(x_low * 4), short_text(x_high / 4), y_low, y_high))
 stats table using (column("percent")) nooutput
-eval table_open(380, 3, 1)
+eval table_open(380, has_curves ? 3 : 1, 1)
 array series_name[6] = ["LRU, as engines do", "LRU, block by block", "FIFO", "optimum (Belady)", \
 	"infinite", "runs"]
 set logscale x
@@ -32,9 +42,6 @@ y_unit = " %%"
 eval y_axis(STATS_max)
 eval y_title("Prompt tokens found")
 set xlabel "Tokens that the KV blocks hold"
-has_series(k) = k == 6 || has_curves
-stats table using (column("series") < 6 ? 1 : NaN) nooutput
-has_curves = exists("STATS_records") && STATS_records > 0
 is_in(unused) = column("tokens") >= x_low / 3 && column("tokens") <= x_high * 3
 plot for [k = 1:has_curves ? 5 : 0] table using \
 	(column("series") == k && is_in(0) ? column("tokens") : NaN):"percent" smooth unique \

@@ -27,7 +27,7 @@ plot table using (of("rate", (column("x") - start) / time_unit)):(of("rate", col
 	with steps linewidth 1.2 linecolor rgb color(1) notitle
 
 unset label 91
-set key at screen 0.965, screen 0.5 - 14.0 / height right center horizontal Left reverse \
+set key at screen 0.965, screen 0.5 - 32.0 / height right center horizontal Left reverse \
 	noenhanced samplen 2 textcolor rgb text_color
 set yrange [0:100]
 set ytics 25

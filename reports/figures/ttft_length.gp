@@ -102,7 +102,7 @@ do for [i = 1:ARGC - 1] {
 	}
 }
 plot for [i = 1:ARGC - 1] sprintf("$of_%d", i) using 1:2 with linespoints pointtype marker(i) \
-	pointsize 0.4 linewidth 1.2 dashtype dash(i) linecolor rgb faint(i) notitle, \
+	pointsize 0.4 linewidth 1.2 dashtype dash(i) linecolor rgb light(i) notitle, \
 	for [i = 1:ARGC - 1] sprintf("$of_%d", i) using 1:3 with linespoints pointtype marker(i) \
 	pointsize 0.6 linewidth pen(i) dashtype dash(i) linecolor rgb color(i) title label(i)
 x_scale = "log"

@@ -91,6 +91,7 @@ static void add_head(
 {
 	static const struct page_link links[] = {{"last", "Last run"}, {"changes", "Changes"},
 		{"figures", "Figures"}, {"levels", "Levels"}, {"runs", "Runs"}, {NULL, NULL}};
+	static const struct page_link few[] = {{"last", "Last run"}, {NULL, NULL}};
 
 	page_open_titled(page, "Gate history", path_name(path), "gate history", style);
 	text_add(page, "<p class=\"run\">");
@@ -105,7 +106,7 @@ static void add_head(
 			(unsigned long long)history->line_count);
 	}
 	text_add(page, "</p>\n");
-	page_contents(page, links);
+	page_contents(page, history->track_count > 0 ? links : few);
 }
 
 /* ---- the last run ---- */
@@ -485,10 +486,16 @@ enum status page_history_write(struct text *page, const struct history_file *his
 {
 	add_head(page, history, path, sheet->style);
 	add_last(page, history);
-	add_changes(page, history);
-	TRY(page_plots(page, sheet->plots, sheet->plot_count, error));
-	add_levels(page, history);
-	add_runs(page, history);
+	if (history->track_count == 0) {
+		text_add(page,
+			"<p class=\"note\">The runs recorded no figures, only verdicts: there "
+			"is nothing to draw over commits.</p>\n");
+	} else {
+		add_changes(page, history);
+		TRY(page_plots(page, sheet->plots, sheet->plot_count, error));
+		add_levels(page, history);
+		add_runs(page, history);
+	}
 	add_end(page, history, path, sheet->script);
 	return STATUS_OK;
 }

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "engine/base/text.h"
+#include "tests/harness/drawn_texts.h"
 #include "tests/harness/files.h"
 #include "tests/harness/made_history.h"
 #include "tests/harness/made_plan.h"
@@ -121,6 +122,7 @@ static void require_page(const char *name, bool has_fixed_json)
 
 	snprintf(path, sizeof(path), "%s/page.html", folder);
 	char *page = file_read(path, NULL);
+	require_texts_apart(page);
 	text_add(&found, version.out);
 	add_shown(&found, page);
 	if (!has_fixed_json) {
@@ -399,4 +401,66 @@ Test(whole_pages, figures_of_kernels)
 	text_deinit(&table);
 	session("quire kernels --from k.tsv --plot page.html");
 	require_page("kernel-figure", false);
+}
+
+/* ---- texts in figures ---- */
+
+/* A run of which a latency ends at a long tick, and whose fastest steps are below the colour
+   scale, of which both ends are told. */
+Test(whole_pages, no_text_of_the_demo_is_cut_or_covered)
+{
+	char path[1024];
+
+	session("quire replay $demo --out run\nquire report run --out page.html");
+	snprintf(path, sizeof(path), "%s/page.html", folder);
+	char *page = file_read(path, NULL);
+	require(strstr(page, "\u2264 0.966 ms") != NULL, "no end of a scale");
+	require_texts_apart(page);
+	free(page);
+}
+
+/* What was said of a figure named `id` that was drawn, from its start. */
+static char *figure_of(const char *line, const char *id)
+{
+	char path[1024], wanted[64];
+
+	session(line);
+	snprintf(path, sizeof(path), "%s/page.html", folder);
+	char *page = file_read(path, NULL);
+	snprintf(wanted, sizeof(wanted), "<figure id=\"figure-%s\"", id);
+	const char *start = strstr(page, wanted);
+	char *figure =
+		start == NULL ? NULL : strndup(start, (size_t)(strstr(start, "</figure>") - start));
+	free(page);
+	return figure;
+}
+
+/* Blocks of 16 and of 32 tokens are no common scale. */
+Test(whole_pages, blocks_of_different_sizes_are_drawn_as_tokens)
+{
+	char *figure = figure_of(TRACE REPLAY
+		"--out a\n"
+		"quire replay t.jsonl --trace-block-size 16 --gpu h200-datasheet --block-size 32 "
+		"--out b\n"
+		"quire report a b --out page.html",
+		"kv-use");
+
+	require(figure != NULL && strstr(figure, ">KV tokens<") != NULL, "%s", figure);
+	free(figure);
+	figure = figure_of("quire report a --out page.html", "kv-use");
+	require(figure != NULL && strstr(figure, ">KV blocks<") != NULL, "%s", figure);
+	free(figure);
+}
+
+/* Points of one capacity, with no curve, show nothing about capacity. */
+Test(whole_pages, runs_with_caches_of_one_size_are_not_drawn_against_it)
+{
+	char path[1024];
+
+	session("quire sweep $demo --max-requests 50 --grid speedup=1,2 --out s >x 2>&1\n"
+		"quire report s --out page.html");
+	snprintf(path, sizeof(path), "%s/page.html", folder);
+	char *page = file_read(path, NULL);
+	require(strstr(page, "(all runs have a cache of the same size)") != NULL, "it is drawn");
+	free(page);
 }

@@ -157,3 +157,19 @@ Test(page_history, what_is_no_history_has_no_page)
 	free(before);
 	free(after);
 }
+
+/* Verdicts alone are no figures over commits. */
+Test(page_history, without_figures_there_are_no_empty_tables)
+{
+	const char *file = path;
+
+	temporary_write(folder, "h.jsonl",
+		"{\"commit\": \"a1\", \"date\": \"2026-11-01T00:00:00Z\", \"cases\": "
+		"{\"c\": {\"verdict\": \"PASS\", \"figures\": {}}}}\n",
+		path);
+	char *page = make_page(folder, &file, 1, "page.html");
+	require_has(page, "recorded no figures, only verdicts");
+	require_lacks(page, "id=\"levels\"");
+	require_lacks(page, "href=\"#figures\"");
+	free(page);
+}
