@@ -32,7 +32,8 @@ struct runner {
 	bool takes_empty_steps; /* executes steps without rows too; of others they take no time */
 
 	/* Runs one step. token_ids: (counts.sampled_rows), in row order, written by computing
-	   runners only. A failure ends the run; requests that finished before it stay finished. */
+	   runners only. *time: zeros before. A failure ends the run; requests that finished before
+	   it stay finished. */
 	enum status (*execute)(void *state, const struct batch *batch, int32_t *token_ids,
 		struct step_time *time, struct error *error);
 

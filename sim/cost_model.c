@@ -101,7 +101,6 @@ static enum status time_at(struct price_tables *tables, double heat,
 	time->elapsed_ns = scaled_ns(tables, elapsed);
 	time->host_ns = u64_min(scaled_ns(tables, price.host_ns), time->elapsed_ns);
 	time->gpu_ns = time->elapsed_ns - time->host_ns;
-	time->mode = STEP_MODE_NONE;
 	time->is_outside = tables->is_calibrated && step_hull_is_outside(&tables->hull, counts);
 	*ns = elapsed;
 	return STATUS_OK;

@@ -47,11 +47,8 @@ static int add(struct unfinished **out, const char *path, int kind)
 	struct unfinished *entry = next_entry();
 	sigset_t all, before;
 
+	check(strlen(path) < sizeof(entry->path));
 	*out = NULL;
-	if (strlen(path) >= sizeof(entry->path)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
 	strcpy(entry->path, path);
 	entry->owner = getpid();
 	sigfillset(&all);

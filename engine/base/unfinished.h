@@ -16,6 +16,8 @@ enum { UNFINISHED_MAX = 64 }; /* at once; more is a failed check */
 
 struct unfinished;
 
+/* Paths have fewer than PATH_BYTES_MAX bytes. */
+
 /* Creates a file for writing, which must not exist yet, not even as a symbolic link. Returns its
    descriptor; -1: errno says why. */
 int unfinished_create(struct unfinished **out, const char *path);

@@ -82,7 +82,7 @@ static enum status check_tensor(const struct weights *weights,
 		(is_vector || tensor->dimensions[1] == shape.columns)) {
 		return STATUS_OK;
 	}
-	char found[128] = "", expected[32];
+	char found[22 * SAFETENSORS_DIMENSIONS_MAX] = "", expected[32];
 	for (uint32_t i = 0; i < tensor->dimension_count; i++) {
 		size_t used = strlen(found);
 		snprintf(found + used, sizeof(found) - used, "%s%llu", i == 0 ? "" : ", ",

@@ -1,6 +1,7 @@
 /* MAP_ANONYMOUS is not C. */
 #define _DEFAULT_SOURCE
 
+#include "engine/base/counter_hash.h"
 #include "engine/livelock.h"
 
 #include <criterion/criterion.h>
@@ -75,21 +76,67 @@ static void add_requests(struct prop *prop, struct bench *bench)
 	}
 }
 
-/* The model alone, without anything of the engine. */
+/* What the model's latest step did. */
+static uint64_t digest_of(const struct vllm_step *now)
+{
+	uint64_t digest = counter_key(now->row_count, now->preempted.count);
+
+	for (uint32_t i = 0; i < now->row_count; i++) {
+		const struct vllm_row *row = &now->rows[i];
+		digest = counter_hash(digest, row->request);
+		digest = counter_hash(digest, row->first);
+		digest = counter_hash(digest, row->count);
+	}
+	for (uint32_t i = 0; i < now->preempted.count; i++) {
+		digest = counter_hash(digest, now->preempted.items[i]);
+	}
+	return digest;
+}
+
+/* Named are those that the model preempts, each once, as many as there is room for. */
+static void require_named(const struct bench *bench, const bool *is_preempted)
+{
+	uint64_t named[REQUESTS], first[2] = {0, UINT64_MAX};
+	uint32_t count = 0, expected = 0;
+
+	count = livelock_preempted(&bench->livelock, &bench->drive.real, named, REQUESTS);
+	for (uint32_t id = 0; id < REQUESTS; id++) {
+		expected += is_preempted[id];
+	}
+	require(expected > 0 && vllm_model_has_work(&bench->model), "nothing repeats");
+	require_equal(count, expected);
+	for (uint32_t i = 0; i < count; i++) {
+		require(named[i] < REQUESTS && is_preempted[named[i]], "%llu is not preempted",
+			(unsigned long long)named[i]);
+		require(i == 0 || named[i] != named[i - 1], "one is named twice");
+	}
+	require_equal(livelock_preempted(&bench->livelock, &bench->drive.real, first, 1), count);
+	require(first[0] == named[0] && first[1] == UINT64_MAX, "more than there is room for");
+}
+
+/* The model alone, without anything of the engine: each step is that of a period before. */
 static void require_no_end(struct bench *bench, uint32_t step)
 {
-	uint64_t preempted = 0;
+	uint64_t period = bench->livelock.period;
+	uint64_t *digests = calloc(period, sizeof(*digests));
+	bool is_preempted[REQUESTS] = {false};
 
-	for (uint64_t i = 0; i < PERIODS * bench->livelock.period; i++) {
+	require(digests != NULL, "out of memory");
+	for (uint64_t i = 0; i < PERIODS * period; i++) {
 		vllm_model_step(&bench->model, step++);
 		const struct vllm_step *now = &bench->model.now;
 		require(now->finished.count == 0, "a request ends after all");
-		preempted += now->preempted.count;
 		for (uint32_t j = 0; j < now->row_count; j++) {
 			require(!now->rows[j].is_sampled, "a token is sampled after all");
 		}
+		for (uint32_t j = 0; j < now->preempted.count; j++) {
+			is_preempted[now->preempted.items[j]] = true;
+		}
+		require(i < period || digests[i % period] == digest_of(now), "no repetition");
+		digests[i % period] = digest_of(now);
 	}
-	require(preempted > 0 && vllm_model_has_work(&bench->model), "nothing repeats");
+	require_named(bench, is_preempted);
+	free(digests);
 }
 
 static void body_livelock(struct prop *prop, const void *context)
@@ -111,9 +158,6 @@ static void body_livelock(struct prop *prop, const void *context)
 	}
 	require(step < STEPS_MAX, "the run neither ends nor is proven not to");
 	if (is_proven) {
-		uint64_t requests[2];
-		require(livelock_preempted(&bench->livelock, &bench->drive.real, requests, 2) > 0,
-			"nobody is preempted");
 		require_no_end(bench, step);
 		__atomic_fetch_add(proofs, 1, __ATOMIC_RELAXED);
 	}

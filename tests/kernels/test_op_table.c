@@ -136,42 +136,6 @@ Test(op_table, operations_are_found_by_their_names)
 	cr_assert_null(op_find("what"));
 }
 
-/* The sizes in `quire kernels`, which picks nothing apart but the names. */
-Test(op_table, cases_describe_themselves)
-{
-	static const struct {
-		const char *name, *text;
-		struct op_case op_case;
-	} expected[] = {
-		{"rms_norm", "3x15", {.rows = 3, .width = 15}},
-		{"embedding", "3x15", {.rows = 3, .width = 15, .outputs = 7}},
-		{"sampler", "3x7", {.rows = 3, .outputs = 7}},
-		{"matmul", "3x15x7", {.rows = 3, .width = 15, .outputs = 7}},
-		{"decode_matmul_silu", "3x15x8", {.rows = 3, .width = 15, .outputs = 8}},
-		{"qk_norm_rope_store", "3, 16/8 heads", {.rows = 3, .heads = 16, .kv_heads = 8}},
-		{"decode_attention", "3x9 ragged, 16/8 heads",
-			{.rows = 3,
-				.heads = 16,
-				.kv_heads = 8,
-				.block_size = 256,
-				.context = 9,
-				.is_ragged = true}},
-		{"prefill_attention", "3x4 of 9, 16/8 heads, blocks of 16",
-			{.rows = 3,
-				.heads = 16,
-				.kv_heads = 8,
-				.block_size = 16,
-				.context = 9,
-				.chunk = 4}},
-	};
-	char text[OP_TEXT_BYTES];
-
-	for (uint32_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
-		op_find(expected[i].name)->describe(&expected[i].op_case, text);
-		cr_expect_str_eq(text, expected[i].text);
-	}
-}
-
 /* ---- operands on a device of host memory ---- */
 
 enum { DEVICE_FAILS = 77 };
@@ -277,6 +241,123 @@ static void check_written(const struct operands *operands, const char *name)
 	}
 	for (size_t i = 0; i < out->count; i++) {
 		require(!isnan(values[i]), "%s: the twin left element %zu", name, i);
+	}
+}
+
+/* Of rows, width, outputs, ranks, heads, key/value heads and a head's size: all different. */
+enum { R = 3, W = 24, N = 10, K = 5, H = 16, G = 8, D = 32 };
+
+#define OF(size) .rows = R, .width = W, .outputs = N, .ranks = size
+#define HEADS .rows = R, .heads = H, .kv_heads = G, .head_dim = D, .context = 9
+
+/* What a case is in `quire kernels`, its work, and the bytes of its tensors on the device. */
+static const struct sized {
+	const char *name, *text;
+	struct op_case op_case;
+	uint64_t bytes, flops;
+	size_t out, in, weight; /* 0: not a tensor */
+} sized[] = {
+	{"embedding", "3x24", {OF(1)}, 4 * R *W + 4 * R, 0, 2 * R *W, 0, 2 * N *W},
+	{"rms_norm", "3x24", {OF(1)}, 4 * R *W, 0, 2 * R *W, 2 * R *W, 2 * W},
+	{"add_rms_norm", "3x24", {OF(1)}, 8 * R *W, 0, 2 * R *W, 2 * R *W, 2 * W},
+	{"silu_mul", "3x24", {OF(1)}, 6 * R *W, 0, 2 * R *W, 4 * R *W, 0},
+	{"gather_rows", "3x24", {OF(1)}, 4 * R *W, 0, 2 * R *W, 3 * 2 * R *W, 0},
+	{"matmul", "3x24x10", {OF(1)}, 2 * (R * W + W * N + R * N), 2 * R *W *N, 2 * R *N, 2 * R *W,
+		2 * W *N},
+	{"decode_matmul", "3x24x10", {OF(1)}, 2 * (R * W + W * N + R * N), 2 * R *W *N, 2 * R *N,
+		2 * R *W, 2 * W *N},
+	{"decode_matmul_silu", "3x24x10", {OF(1)}, 2 * (R * W + W * N) + R *N, 2 * R *W *N, R *N,
+		2 * R *W, 2 * W *N},
+	{"sampler", "3x10", {OF(1)}, 4 * R *N + 4 * R, 0, 4 * R, 4 * R *N, 0},
+	{"exchange_add_rms_norm", "3x24, 5 ranks", {OF(K)}, K *(3 + K) * 2 * R *W, 0, 2 * K *R *W,
+		2 * K *R *W, 2 * W},
+	{"exchange_gathered_add_rms_norm", "3x24, 5 ranks", {OF(K)}, (3 + K) * 2 * R *W, 0,
+		2 * R *W, 2 * K *R *W, 2 * W},
+	{"exchange_candidates", "3x10, 5 ranks", {OF(K)}, K *R *((N + 2 * (K - 1)) * 8 + 4), 0,
+		4 * K *R, 8 * K *R *N, 0},
+	{"qk_norm_rope_store", "3, 16/8 heads", {HEADS, .block_size = 16},
+		2 * 2 * R *(H + 2 * G) * D, 0, 2 * R *H *D, 2 * R *(H + 2 * G) * D, 2 * D},
+	{"decode_attention", "3x9, 16/8 heads, blocks of 16", {HEADS, .block_size = 16, .chunk = 1},
+		4 * (R * 9 * G + R * H) * D, 4 * R * 9 * H *D, 2 * R *H *D, 2 * R *H *D, 0},
+	{"prefill_attention", "3x4 of 9, 16/8 heads", {HEADS, .block_size = 256, .chunk = 4},
+		4 * (R * 9 * G + R * 4 * H) * D, 4 * R *(6 + 7 + 8 + 9) * H *D, 0, 0, 0},
+};
+
+static size_t device_bytes(const struct operand *operand)
+{
+	static const size_t bytes[] = {2, sizeof(float), 1};
+
+	return operand->device == NULL ? 0 : operand->count * bytes[operand->type];
+}
+
+Test(op_table, cases_have_the_tensors_and_the_work_of_their_sizes)
+{
+	enum { COUNT = sizeof(sized) / sizeof(sized[0]) };
+
+	require(op_at(COUNT) == NULL && op_at(COUNT - 1) != NULL, "not every operation");
+	for (uint32_t i = 0; i < COUNT; i++) {
+		const struct sized *s = &sized[i];
+		const struct op *op = op_find(s->name);
+		struct operands operands = {.op_case = &s->op_case,
+			.memory = &device,
+			.set_count = 1,
+			.is_checked = true};
+		const size_t expected[] = {s->out, s->in, s->weight};
+		struct work work = op->work(&s->op_case);
+		char text[OP_TEXT_BYTES];
+		op->describe(&s->op_case, text);
+		cr_expect_str_eq(text, s->text);
+		cr_expect(work.bytes == s->bytes && work.flops == s->flops, "%s: %llu, %llu",
+			s->name, (unsigned long long)work.bytes, (unsigned long long)work.flops);
+		op->open(&operands);
+		for (uint32_t j = 0; j < 3; j++) {
+			size_t bytes = device_bytes(&operands.operand[j]);
+			cr_expect(expected[j] == 0 || bytes == expected[j],
+				"%s: operand %u has %zu bytes", s->name, j, bytes);
+		}
+		operands_close(&operands);
+	}
+}
+
+/* The twin's output where the first element of a row of the input is replaced; -1: of none. */
+static float *output_with(const struct sized *s, int32_t row, size_t *count)
+{
+	struct operands operands = {
+		.op_case = &s->op_case, .memory = &device, .set_count = 1, .is_checked = true};
+
+	op_find(s->name)->open(&operands);
+	const struct operand *in = &operands.operand[OPERAND_IN];
+	const struct operand *out = &operands.operand[OPERAND_OUT];
+	if (row >= 0) {
+		((float *)in->host)[in->count / R * (uint32_t)row] = 1000;
+	}
+	op_find(s->name)->twin(&operands);
+	*count = out->count / R;
+	float *copy = memory_take(out->count, sizeof(*copy));
+	memcpy(copy, out->host, out->count * sizeof(*copy));
+	operands_close(&operands);
+	return copy;
+}
+
+Test(op_table, twins_compute_each_row_from_its_own)
+{
+	for (uint32_t i = 0; sized[i].op_case.heads == 0; i++) {
+		const struct sized *s = &sized[i];
+		size_t width;
+		if (s->in == 0 || s->op_case.ranks > 1 || strcmp(s->name, "gather_rows") == 0 ||
+			strcmp(s->name, "sampler") == 0) {
+			continue; /* a row may be gathered anywhere, and a token may be the same */
+		}
+		float *usual = output_with(s, -1, &width);
+		for (uint32_t k = 0; k < R * R; k++) {
+			float *other = output_with(s, (int32_t)(k / R), &width);
+			size_t at = k % R * width;
+			bool is_same = memcmp(usual + at, other + at, width * sizeof(*usual)) == 0;
+			require(is_same == (k / R != k % R), "%s: row %u of row %u", s->name, k % R,
+				k / R);
+			free(other);
+		}
+		free(usual);
 	}
 }
 

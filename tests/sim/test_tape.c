@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/clock.h"
+#include "engine/base/path.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -430,7 +431,7 @@ Test(tape, a_step_may_end_at_the_end_of_the_clock)
 	close_tape(&fixture);
 }
 
-Test(tape, times_of_a_tape_do_not_go_back)
+Test(tape, times_and_numbers_of_a_tape_do_not_go_back)
 {
 	struct tape_fixture fixture;
 	struct step_time time = {0};
@@ -443,6 +444,14 @@ Test(tape, times_of_a_tape_do_not_go_back)
 	require(strstr(fixture.error.text,
 			"steps.tsv:3: column start_ns: found '149', expected a time from the end "
 			"of the preceding step, 150, to 2^63 - 1") != NULL,
+		"found '%s'", fixture.error.text);
+	close_tape(&fixture);
+	require_equal(
+		open_text(&fixture, HEADER ROW_0 "2\t150\t1\t1\t0\tnone" COUNTS_0), STATUS_OK);
+	require_equal(play(&fixture, &batches[0], &time), STATUS_OK);
+	require_equal(start(&fixture, 150, &start_ns), STATUS_INPUT);
+	require(strcmp(path_name(fixture.error.text),
+			"steps.tsv:3: column step: found 2, expected 1") == 0,
 		"found '%s'", fixture.error.text);
 	close_tape(&fixture);
 }

@@ -327,12 +327,19 @@ Test(trace_loop, a_workload_ends_where_it_is_told_to)
 	temporary_remove(folder);
 }
 
+/* Drawn arrivals can. */
 Test(trace_loop, rows_of_one_time_cannot_fill_a_duration)
 {
 	const struct workload_options options = {.trace.trace_block_size = BLOCK,
 		.loop = LOOP_SHARED,
 		.speedup_millionths = 1000000,
 		.duration_ns = 5000000000};
+	const struct arrival_profile rate = {.kind = ARRIVALS_CONSTANT,
+		.rate_from = 4000000,
+		.rate_to = 4000000,
+		.step_count = 1,
+		.resolution_ns = 1};
+	struct workload_options with_rate = options;
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 16];
 	struct workload *workload;
 	struct error error;
@@ -344,6 +351,10 @@ Test(trace_loop, rows_of_one_time_cannot_fill_a_duration)
 	require_equal(read_all(workload, &error), 5);
 	cr_assert_eq(error.status, STATUS_INPUT);
 	cr_assert_not_null(strstr(error.text, "one time"), "%s", error.text);
+	workload_close(workload);
+	with_rate.profile = &rate;
+	require(open_workload(&workload, path, &with_rate, &error) == STATUS_OK, "%s", error.text);
+	require_equal(read_all(workload, &error), 19);
 	workload_close(workload);
 	temporary_remove(folder);
 }

@@ -299,7 +299,6 @@ static void fill_row(struct generator *generator, struct session *session, struc
 		.arrival_ns = session->at_ns,
 		.input_length = session->input_length,
 		.output_length = session->output_length,
-		.turn_index = NO_TURN,
 	};
 	if (generator->options.turns.high > 1) {
 		snprintf(generator->name, sizeof(generator->name), "%" PRIu64, session->number);

@@ -29,7 +29,7 @@ static void add_point(struct cache_curve *curve, uint64_t capacity, bool is_aske
 
 static void add_spread(struct cache_curve *curve, uint64_t block_count)
 {
-	int64_t whole = u64_log2(u64_max(block_count, 1));
+	int64_t whole = u64_log2(block_count);
 
 	for (int64_t i = 0; i < CACHE_CURVE_SPREAD; i++) {
 		int64_t power = fixed_exp2(whole * i / (CACHE_CURVE_SPREAD - 1));
@@ -78,11 +78,9 @@ void cache_curve_make(struct cache_curve *curve, const struct references *refere
 	uint32_t *next_use = memory_take(references->reference_count, sizeof(*next_use));
 	struct cache_hits infinite = cache_infinite(references);
 
-	check(asked_count <= CACHE_CURVE_ASKED_MAX);
+	check(block_count >= 1 && asked_count <= CACHE_CURVE_ASKED_MAX);
 	curve->point_count = 0;
-	if (block_count > 0) {
-		add_spread(curve, block_count);
-	}
+	add_spread(curve, block_count);
 	for (uint32_t i = 0; i < asked_count; i++) {
 		check(asked[i] >= 1);
 		add_point(curve, asked[i], true);

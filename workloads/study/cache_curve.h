@@ -21,8 +21,9 @@ struct cache_curve {
 	struct cache_point points[CACHE_CURVE_SPREAD + CACHE_CURVE_ASKED_MAX]; /* by capacity */
 };
 
-/* asked: (asked_count) capacities, each at least 1; asked_count <= CACHE_CURVE_ASKED_MAX. Needs 64
-   bytes of temporary memory for each different block of the trace. */
+/* references: of at least one row. asked: (asked_count) capacities, each at least 1; asked_count <=
+   CACHE_CURVE_ASKED_MAX. Needs 64 bytes of temporary memory for each different block of the trace.
+ */
 void cache_curve_make(struct cache_curve *curve, const struct references *references,
 	const uint64_t *asked, uint32_t asked_count);
 

@@ -338,7 +338,6 @@ enum status trace_next(
 	row->arrival_ns -= trace->start_ns;
 	row->line = at.line;
 	row->index = trace->row_count++;
-	row->turn_index = NO_TURN;
 	return STATUS_OK;
 }
 

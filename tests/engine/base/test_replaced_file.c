@@ -107,7 +107,10 @@ Test(replaced_file, is_refused_where_the_command_reads_it)
 	int descriptor = input_descriptor(path, INPUT_FILE, &error);
 	require(descriptor >= 0, "%s", error.text);
 	require_equal(replaced_file_old(&file, "--baseline", &is_there, &error), STATUS_USAGE);
-	require(strstr(error.text, "--baseline") != NULL, "%s", error.text);
+	char expected[2 * TEMPORARY_PATH_BYTES];
+	snprintf(expected, sizeof(expected),
+		"--baseline %s: is read by this command, expected another file", path);
+	require(strcmp(error.text, expected) == 0, "%s", error.text);
 	close(descriptor);
 	replaced_file_abandon(&file);
 }

@@ -448,6 +448,7 @@ static void append(char *text, const char *more)
 struct flaw {
 	const char *without;  /* leaves this tensor out */
 	const char *with;     /* adds a tensor of this name */
+	const char *with_too; /* and one of this */
 	const char *reshaped; /* gives this tensor a row more */
 	const char *retyped;  /* gives this tensor the dtype I16 */
 };
@@ -517,7 +518,7 @@ static void write_made(
 {
 	static char header[HEADER_BYTES];
 	char path[TEMPORARY_PATH_BYTES + 64];
-	const struct made_tensor extra = {flaw->with, 2, 1};
+	const struct made_tensor extra = {flaw->with, 2, 1}, extra_too = {flaw->with_too, 2, 1};
 	uint64_t bytes = 0;
 
 	strcpy(header, "{\"__metadata__\": {\"format\": \"pt\"}");
@@ -528,6 +529,9 @@ static void write_made(
 	}
 	if (flaw->with != NULL) {
 		bytes = append_entry(header, &extra, flaw, bytes);
+	}
+	if (flaw->with_too != NULL) {
+		bytes = append_entry(header, &extra_too, flaw, bytes);
 	}
 	append(header, "}");
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
@@ -579,6 +583,22 @@ Test(weights, tensors_missing_and_unexpected_are_listed)
 	require_flaw(&(struct flaw){.without = "lm_head.weight"}, true, NULL, "");
 	require_flaw(&(struct flaw){.without = NULL}, true, "tensor lm_head.weight: found other",
 		"tie_word_embeddings");
+}
+
+/* There is room for 159 characters. */
+Test(weights, names_are_listed_whole_or_not_at_all)
+{
+	char first[128] = "", second[64] = "", listed[256];
+
+	memset(first, 'a', 99);
+	memset(second, 'b', 54);
+	for (uint32_t length = 55; length <= 60; length++) {
+		strcat(second, "b");
+		snprintf(listed, sizeof(listed), "2 not expected: %s, %s", first,
+			length <= 58 ? second : "...");
+		require_flaw(&(struct flaw){.with = first, .with_too = second}, false,
+			"0 tensors missing; ", listed);
+	}
 }
 
 Test(weights, tensors_of_another_shape_or_type_are_refused)
@@ -664,14 +684,19 @@ Test(weights, an_index_that_errs_is_refused)
 		const char *moved, *file, *extra, *part;
 		enum status status;
 	} cases[] = {
-		{"lm_head.weight", "a.safetensors", NULL, "not found in a.safetensors",
+		{"lm_head.weight", "a.safetensors", NULL,
+			"/model.safetensors.index.json: tensor lm_head.weight: not found in "
+			"a.safetensors, where the index says it is",
 			STATUS_INPUT},
 		{"lm_head.weight", "c.safetensors", NULL,
 			"c.safetensors: cannot be opened: No such", STATUS_FILE},
 		{"lm_head.weight", "../c.safetensors", NULL, "a file beside it", STATUS_INPUT},
 		{"lm_head.weight", "", NULL, "a file beside it", STATUS_INPUT},
 		{NULL, NULL, "model.norm.weight", "found it twice", STATUS_INPUT},
-		{NULL, NULL, "model.extra", "found 15 tensors", STATUS_INPUT},
+		{NULL, NULL, "model.extra",
+			"/model.safetensors.index.json: found 15 tensors in its files, expected "
+			"the 14 that it names",
+			STATUS_INPUT},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

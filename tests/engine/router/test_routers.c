@@ -704,3 +704,22 @@ Test(routers, options_are_named_numbers_of_the_router)
 		router_close(&router);
 	}
 }
+
+static void require_refused(const char *name, const char *options, const char *line)
+{
+	struct router router;
+	struct error error = {0};
+
+	require_equal(router_open(&router, kind_of(name), options, 2, 0, &error), STATUS_USAGE);
+	require(strcmp(error.text, line) == 0, "'%s'", error.text);
+	router_close(&router);
+}
+
+Test(routers, options_that_are_refused_name_those_that_there_are)
+{
+	require_refused("random", "load=1",
+		"--router-option: found 'load=1', but --router random has no options");
+	require_refused("prefix", "load=1,lod=2",
+		"--router-option: found 'lod=2', expected NAME=NUMBER with a name of --router "
+		"prefix: load=1 (at most 1000), requests=0 (at most 1048576)");
+}

@@ -1,5 +1,6 @@
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
+#include "engine/tokenizer/chat_template.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "engine/tokenizer/tokenizer_split.h"
 #include "workloads/trace/line_reader.h"
@@ -731,6 +732,46 @@ Test(tokenizer, added_tokens_are_known_by_text_and_id)
 	require_equal(tokenizer_id_limit(tokenizer), 151669);
 	tokenizer_close(tokenizer);
 	tokenizer_close(NULL);
+}
+
+/* Without reading it. */
+Test(tokenizer, a_text_of_half_a_gibibyte_is_refused)
+{
+	struct tokenizer *tokenizer = open_fixture("small");
+	struct token_list ids = {.ids = NULL};
+	struct error error = {STATUS_OK, ""};
+
+	require_equal(tokenizer_encode(tokenizer, NULL, 536870912, &ids, &error), STATUS_INPUT);
+	cr_assert_str_eq(error.text, "found a text of 536870912 bytes, expected at most 536870911");
+	require_equal(ids.count, 0);
+	tokenizer_close(tokenizer);
+}
+
+/* Each is missing once; those of thoughts are needed only where a thought is written. */
+Test(tokenizer, a_chat_needs_the_tokens_of_its_template)
+{
+	static const char *const names[] = {"<|im_start|>", "<|im_end|>", "<think>", "</think>"};
+
+	for (uint32_t i = 0; i < 8; i++) {
+		const struct chat_template template = {.skips_thinking = i % 2 == 1};
+		struct tokenizer *tokenizer = NULL;
+		struct error error = {STATUS_OK, ""};
+		char place[32], token[200];
+		bool is_needed = template.skips_thinking || i / 2 < 2;
+		snprintf(place, sizeof(place), "added_tokens %u", 2 + i / 2);
+		snprintf(token, sizeof(token),
+			"{\"id\": %u, \"content\": \"<none>\", \"single_word\": false, \"lstrip\": "
+			"false, \"rstrip\": false, \"normalized\": false, \"special\": true}",
+			601 + i / 2);
+		char *text = changed_json(place, token);
+		require(tokenizer_parse(&tokenizer, "t", text, strlen(text), &error) == STATUS_OK,
+			"%s", error.text);
+		require_equal(chat_template_check(&template, tokenizer, &error),
+			is_needed ? STATUS_INPUT : STATUS_OK);
+		require(!is_needed || strstr(error.text, names[i / 2]) != NULL, "'%s'", error.text);
+		free(text);
+		tokenizer_close(tokenizer);
+	}
 }
 
 Test(tokenizer, a_word_that_is_a_token_may_be_taken_whole)

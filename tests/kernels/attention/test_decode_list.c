@@ -111,7 +111,10 @@ static void cover(uint32_t row, uint32_t split, bool is_together)
 	scene.is_read_together[row][split] = is_together;
 }
 
-static void take_shared(const struct decode_launch *launch, const struct decode_claim *claim)
+/* left: splits of the shared claims from this one on. A claim takes several while there are two claims
+   like it for each block. */
+static void take_shared(
+	const struct decode_launch *launch, const struct decode_claim *claim, uint32_t left)
 {
 	const uint32_t *readers = (const uint32_t *)scene.claims + launch->readers + claim->row;
 	uint32_t group = scene.list.shape.head_count / scene.list.shape.kv_head_count;
@@ -119,6 +122,8 @@ static void take_shared(const struct decode_launch *launch, const struct decode_
 
 	check(readers[1] >= 1 && readers[1] <= decode_list_readers(&scene.list.shape));
 	check(claim->count * warps <= DECODE_COLUMN_BLOCKS);
+	check(claim->count == 1 ||
+		claim->count * 2 * scene.list.block_count <= left * scene.list.shape.kv_head_count);
 	check(readers[0] == scene.rows[readers[2]]);
 	for (uint32_t k = claim->index; k < claim->index + claim->count; k++) {
 		for (uint32_t i = 0; i < readers[1]; i++) {
@@ -155,9 +160,13 @@ static uint32_t take_launch(uint32_t first, uint32_t end, uint32_t at)
 		.row_count = end - first,
 		.may_share = scene.may_share};
 	struct decode_launch launch;
+	uint32_t left = 0;
 
 	uint32_t next = decode_list_fill(&scene.list, &rows, scene.claims, at, &launch);
 	check(launch.first == at && launch.shared <= launch.count);
+	for (uint32_t i = 0; i < launch.shared; i++) {
+		left += scene.claims[at + i].count;
+	}
 	for (uint32_t i = 0; i < launch.count; i++) {
 		const struct decode_claim *claim = &scene.claims[at + i];
 		if (i < launch.chains) {
@@ -166,7 +175,8 @@ static uint32_t take_launch(uint32_t first, uint32_t end, uint32_t at)
 		}
 		check(claim->count >= 1 && claim->count <= DECODE_COLUMN_BLOCKS);
 		if (i < launch.shared) {
-			take_shared(&launch, claim);
+			take_shared(&launch, claim, left);
+			left -= claim->count;
 			continue;
 		}
 		check(claim->row >= first && claim->row < end && claim->count == 1);

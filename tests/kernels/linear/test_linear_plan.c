@@ -70,7 +70,7 @@ static const struct model_choices models[] = {
 static const uint32_t shapes[][2] = {{1024, 4096}, {2048, 1024}, {1024, 6144}, {3072, 1024},
 	{2048, 2048}, {2048, 12288}, {6144, 2048}, {9728, 2560}, {4096, 4096}, {4096, 24576},
 	{17408, 5120}, {128, 64}, {1024, 384}, {4096, 64}, {2560, 448}, {100, 100}, {128, 8},
-	{1024, 12672}, {2048, 14016}, {3584, 1984}};
+	{1024, 12672}, {2048, 14016}, {3584, 1984}, {1024, 5280}};
 
 static struct linear_shape shape_of(uint32_t input_count, uint32_t output_count)
 {
@@ -202,6 +202,9 @@ static void check_plan(const struct linear_plan *plan, const struct linear_devic
 		return; /* the last tile of a block may have fewer rows */
 	case LINEAR_SMALL:
 		cr_expect(shape->split_k == 1);
+		cr_expect(plan->weight_rows % (shape->has_silu ? 16 : 8) == 0);
+		cr_expect(plan->tile_tokens == 8 || plan->tile_tokens == 16 ||
+			  plan->tile_tokens == 32 || plan->tile_tokens == 64);
 		cr_expect(row_blocks <= device->multiprocessors ||
 			  (shape->has_silu && plan->row_count <= 32)); /* several waves */
 		cr_expect(plan->shared_bytes <= 2 * device->half_shared_bytes);
@@ -241,6 +244,17 @@ static uint32_t tall_blocks(const struct linear_plan *plan)
 {
 	return plan->shape.output_count / plan->weight_rows *
 	       ((plan->row_count + plan->tile_tokens - 1) / plan->tile_tokens);
+}
+
+/* 132 multiprocessors, and tiles of 96 rows. */
+Test(linear_plan, a_wide_tile_may_fill_every_multiprocessor_once)
+{
+	const struct linear_device device = linear_device(KERNEL_PATH_SM90);
+	const struct linear_shape full = shape_of(1024, 132 * 96), more = shape_of(1024, 133 * 96);
+
+	cr_expect(linear_plan(&full, 128, false, &device).path == LINEAR_WIDE);
+	cr_expect(linear_plan(&full, 129, false, &device).path == LINEAR_CUBLASLT);
+	cr_expect(linear_plan(&more, 128, false, &device).path == LINEAR_CUBLASLT);
 }
 
 Test(linear_plan, fits_the_device_in_the_requested_order)

@@ -475,6 +475,12 @@ static void draw_generator(
 		.rate_from = 100000 + prop_below(prop, 10000000),
 		.step_count = 1,
 		.resolution_ns = 1000};
+	if (prop_chance(prop, 1, 4)) { /* whole seconds: turns of many sessions are due at once */
+		options->pause_ns = 0;
+		options->token_ns = 1000000000;
+		profile->kind = ARRIVALS_CONSTANT;
+		profile->rate_from = 1000000;
+	}
 	profile->rate_to = profile->rate_from;
 	options->profile = options->turns.high > 1 || prop_chance(prop, 1, 2) ? profile : NULL;
 	options->duration_ns = prop_chance(prop, 1, 4) ? prop_below(prop, 1000000000) + 1 : 0;
@@ -526,7 +532,7 @@ static void rows_keep_their_promises(struct prop *prop, const void *context)
 	struct arrival_profile profile;
 	struct trace_row row;
 	struct map before = {0};
-	uint64_t last_ns = 0;
+	uint64_t last_ns = 0, last_session = 0;
 	uint64_t count = 0;
 	uint64_t prefix = 0;
 
@@ -542,7 +548,10 @@ static void rows_keep_their_promises(struct prop *prop, const void *context)
 				  (row.input_length % options.trace_block_size != 0);
 		bool has_ids = options.level_count > 0 || options.turns.high > 1;
 		require_equal(row.index, count);
-		require(row.arrival_ns >= last_ns, "out of order");
+		uint64_t session = row.session == NULL ? count : strtoull(row.session, NULL, 10);
+		require(count == 0 || row.arrival_ns > last_ns ||
+				(row.arrival_ns == last_ns && session > last_session),
+			"out of order");
 		require(options.duration_ns == 0 || row.arrival_ns < options.duration_ns,
 			"too late");
 		require_equal(row.hash_id_count, has_ids ? blocks : 0);
@@ -559,6 +568,7 @@ static void rows_keep_their_promises(struct prop *prop, const void *context)
 			keep(&turns[row.turn_index], &row);
 		}
 		last_ns = row.arrival_ns;
+		last_session = session;
 		count++;
 	}
 	require(count <= options.request_count, "too many rows");

@@ -66,6 +66,11 @@ Test(format_csv, common_names_are_recognised)
 	expect(NULL, "ts,input,output\n7,2,3\n", "csv\n0 2 3\n");
 	expect(NULL, "\"created_at\",NumPromptTokens,num_generation_tokens\n\"7\",2,3\n",
 		"csv\n0 2 3\n");
+	for (char digit = '0'; digit <= '9'; digit++) { /* another name */
+		char text[64];
+		snprintf(text, sizeof(text), "ts,input%c,output\n7,2,3\n", digit);
+		expect(NULL, text, "t:1: ");
+	}
 }
 
 Test(format_csv, formats_with_names_of_their_own_go_first)
