@@ -245,7 +245,7 @@ static void check_written(const struct operands *operands, const char *name)
 }
 
 /* Of rows, width, outputs, ranks, heads, key/value heads and a head's size: all different. */
-enum { R = 3, W = 24, N = 10, K = 5, H = 16, G = 8, D = 32 };
+enum { R = 3, W = 40, N = 10, K = 5, H = 16, G = 8, D = 32 };
 
 #define OF(size) .rows = R, .width = W, .outputs = N, .ranks = size
 #define HEADS .rows = R, .heads = H, .kv_heads = G, .head_dim = D, .context = 9
@@ -257,21 +257,21 @@ static const struct sized {
 	uint64_t bytes, flops;
 	size_t out, in, weight; /* 0: not a tensor */
 } sized[] = {
-	{"embedding", "3x24", {OF(1)}, 4 * R *W + 4 * R, 0, 2 * R *W, 0, 2 * N *W},
-	{"rms_norm", "3x24", {OF(1)}, 4 * R *W, 0, 2 * R *W, 2 * R *W, 2 * W},
-	{"add_rms_norm", "3x24", {OF(1)}, 8 * R *W, 0, 2 * R *W, 2 * R *W, 2 * W},
-	{"silu_mul", "3x24", {OF(1)}, 6 * R *W, 0, 2 * R *W, 4 * R *W, 0},
-	{"gather_rows", "3x24", {OF(1)}, 4 * R *W, 0, 2 * R *W, 3 * 2 * R *W, 0},
-	{"matmul", "3x24x10", {OF(1)}, 2 * (R * W + W * N + R * N), 2 * R *W *N, 2 * R *N, 2 * R *W,
+	{"embedding", "3x40", {OF(1)}, 4 * R *W + 4 * R, 0, 2 * R *W, 0, 2 * N *W},
+	{"rms_norm", "3x40", {OF(1)}, 4 * R *W, 0, 2 * R *W, 2 * R *W, 2 * W},
+	{"add_rms_norm", "3x40", {OF(1)}, 8 * R *W, 0, 2 * R *W, 2 * R *W, 2 * W},
+	{"silu_mul", "3x40", {OF(1)}, 6 * R *W, 0, 2 * R *W, 4 * R *W, 0},
+	{"gather_rows", "3x40", {OF(1)}, 4 * R *W, 0, 2 * R *W, 3 * 2 * R *W, 0},
+	{"matmul", "3x40x10", {OF(1)}, 2 * (R * W + W * N + R * N), 2 * R *W *N, 2 * R *N, 2 * R *W,
 		2 * W *N},
-	{"decode_matmul", "3x24x10", {OF(1)}, 2 * (R * W + W * N + R * N), 2 * R *W *N, 2 * R *N,
+	{"decode_matmul", "3x40x10", {OF(1)}, 2 * (R * W + W * N + R * N), 2 * R *W *N, 2 * R *N,
 		2 * R *W, 2 * W *N},
-	{"decode_matmul_silu", "3x24x10", {OF(1)}, 2 * (R * W + W * N) + R *N, 2 * R *W *N, R *N,
+	{"decode_matmul_silu", "3x40x10", {OF(1)}, 2 * (R * W + W * N) + R *N, 2 * R *W *N, R *N,
 		2 * R *W, 2 * W *N},
 	{"sampler", "3x10", {OF(1)}, 4 * R *N + 4 * R, 0, 4 * R, 4 * R *N, 0},
-	{"exchange_add_rms_norm", "3x24, 5 ranks", {OF(K)}, K *(3 + K) * 2 * R *W, 0, 2 * K *R *W,
+	{"exchange_add_rms_norm", "3x40, 5 ranks", {OF(K)}, K *(3 + K) * 2 * R *W, 0, 2 * K *R *W,
 		2 * K *R *W, 2 * W},
-	{"exchange_gathered_add_rms_norm", "3x24, 5 ranks", {OF(K)}, (3 + K) * 2 * R *W, 0,
+	{"exchange_gathered_add_rms_norm", "3x40, 5 ranks", {OF(K)}, (3 + K) * 2 * R *W, 0,
 		2 * R *W, 2 * K *R *W, 2 * W},
 	{"exchange_candidates", "3x10, 5 ranks", {OF(K)}, K *R *((N + 2 * (K - 1)) * 8 + 4), 0,
 		4 * K *R, 8 * K *R *N, 0},

@@ -418,6 +418,51 @@ Test(profile_laws, hold_on_a_dense_grid_by_every_profile, .timeout = 300)
 
 /* ---- planted faults ---- */
 
+/* Of two steps the smaller one is first, and costs less. */
+static void require_jump(const char *text)
+{
+	const char *at = strstr(text, " take ");
+	double ms = 0, more_ms = 0;
+
+	require(at != NULL && sscanf(at, " take %lf ms, and %lf ms", &ms, &more_ms) == 2 &&
+			more_ms > 1.05 * ms,
+		"%s", text);
+}
+
+/* Edges that a profile names are those at which its prices jump. Without one it is refused, but
+   where the same steps are at another named edge too. */
+Test(profile_laws, named_edges_are_those_where_prices_jump)
+{
+	uint32_t refused = 0;
+
+	for (uint32_t i = 0; i < gpu_profile_count(); i++) {
+		static struct subject subject;
+		open_subject(&subject, i);
+		subject.runner.close(subject.runner.state);
+		const struct operation_prices *prices = &subject.profile.prices;
+		uint32_t edges = subject.profile.edges;
+		if (!subject.profile.is_calibrated) {
+			continue;
+		}
+		require(operation_prices_edges(prices) == edges, "%s: edges 0x%x and 0x%x",
+			subject.profile.name, operation_prices_edges(prices), edges);
+		for (uint32_t edge = 0; edge < PRICE_EDGE_COUNT; edge++) {
+			struct error error = {0};
+			uint32_t others = edges & ~(1U << edge);
+			if (operation_prices_check(prices, others, &error) == STATUS_OK) {
+				continue;
+			}
+			require(others != edges, "%s: %s", subject.profile.name, error.text);
+			refused |= 1U << edge;
+			if (edge != PRICE_EDGE_sharing) {
+				require_jump(error.text);
+			}
+		}
+	}
+	require(refused >> PRICE_EDGE_graph_bucket & 1 && refused >> PRICE_EDGE_captured & 1,
+		"refused without 0x%x", refused);
+}
+
 /* Reads a profile with the first `from` behind `after` replaced by `to`. */
 static enum status read_changed(
 	const char *after, const char *from, const char *to, struct error *error)
