@@ -30,11 +30,9 @@ void kernel_name_short(const char *name, char *short_name)
 		at += is_nested;
 		at += *at == 'L';
 		for (size_t part; (part = identifier_size(&at)) > 0; at += part) {
-			/* Names of anonymous namespaces precede the meaningful ones. */
-			if (strncmp(at, "_GLOBAL_", 8) != 0 && strncmp(at, "_INTERNAL_", 10) != 0) {
-				found = at;
-				size = part;
-			}
+			/* The last identifier: names of namespaces precede it. */
+			found = at;
+			size = part;
 			if (!is_nested) {
 				break;
 			}

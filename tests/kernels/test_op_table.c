@@ -429,6 +429,38 @@ Test(op_table, tiles_of_prefill_hold_every_query)
 	}
 }
 
+/* A token that is stored has a slot of its own in the pool; every fourth is not stored. */
+Test(op_table, slots_of_stored_tokens_are_distinct)
+{
+	const struct op *op = op_find("qk_norm_rope_store");
+
+	for (uint32_t i = 0; i < op->case_count; i++) {
+		const struct op_case *c = &op->cases[i];
+		struct operands operands = {
+			.op_case = c, .memory = &device, .set_count = 1, .is_checked = true};
+		if (c->size == CASE_MODEL) {
+			continue;
+		}
+		op->open(&operands);
+		const int64_t *slots = operand_host(&operands, STORE_SLOTS);
+		size_t width = (size_t)c->kv_heads * c->head_dim;
+		size_t pool = operands.operand[ATTENTION_KEYS].count / width;
+		bool *is_used = memory_take(pool, sizeof(*is_used));
+		require_equal(pool % c->block_size, 0);
+		for (uint32_t t = 0; t < c->rows; t++) {
+			require((slots[t] == -1) == (t % 4 == 3), "token %u", t);
+			if (slots[t] >= 0) {
+				require((size_t)slots[t] < pool && !is_used[slots[t]],
+					"token %u has slot %lld of %zu", t, (long long)slots[t],
+					pool);
+				is_used[slots[t]] = true;
+			}
+		}
+		free(is_used);
+		operands_close(&operands);
+	}
+}
+
 /* Of the rows whose best candidates ranks exchange, every fifth has none on any rank, and its token
    is 0. */
 Test(op_table, some_rows_have_no_candidate)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/base/counter_hash.h"
 #include "engine/router/block_set.h"
 #include "engine/router/history.h"
 #include "tests/engine/router/router_cases.h"
@@ -658,6 +659,58 @@ Test(routers, what_was_sent_to_a_failed_replica_is_forgotten)
 		require(known == (is_known ? BLOCKS_MAX : 0), "%s", rows[i].router);
 		router_close(&router);
 	}
+}
+
+/* Requests that came less than a window ago, by replica, against a list of all. The ring grows, and
+   empties now and then. */
+Test(routers, requests_are_recent_for_a_window)
+{
+	enum { REQUESTS = 2000, REPLICAS = 3, WINDOW_NS = 50 };
+	struct router router;
+	static uint64_t sent_ns[REQUESTS];
+	static uint32_t sent_to[REQUESTS];
+	uint64_t now_ns = 0;
+
+	open_router(&router, "production-stack", NULL, REPLICAS, 0);
+	struct router_history *history = router.state;
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		uint64_t draw = counter_hash(7, i);
+		uint32_t expected[REPLICAS] = {0};
+		now_ns += i % 400 > 390 ? draw % 120 : draw % (i / 400 == 3 ? 2 : 12);
+		router_history_forget_sent(history, now_ns, WINDOW_NS);
+		for (uint32_t k = 0; k < i; k++) {
+			expected[sent_to[k]] += now_ns - sent_ns[k] <= WINDOW_NS;
+		}
+		for (uint32_t replica = 0; replica < REPLICAS; replica++) {
+			require(history->recent[replica] == expected[replica],
+				"request %u: %u to replica %u, expected %u", i,
+				history->recent[replica], replica, expected[replica]);
+		}
+		sent_ns[i] = now_ns;
+		sent_to[i] = (uint32_t)(draw >> 32) % REPLICAS;
+		router_history_sent(history, sent_to[i], now_ns);
+	}
+	router_close(&router);
+}
+
+/* By the time of the request, whatever its session. */
+Test(routers, blocks_that_were_sent_age)
+{
+	enum { TTL_NS = 100 };
+	struct router router = {.replica_count = 1};
+	struct block_key keys[BLOCKS_MAX];
+	struct router_request request = {.now_ns = 1000, .blocks = keys, .session = 5000};
+
+	router_history_open(&router, 0, TTL_NS);
+	make_keys(1, 0, BLOCKS_MAX, keys);
+	router_history_add(router.state, 0, &request, BLOCKS_MAX);
+	request.now_ns += TTL_NS / 2;
+	request.session = 0;
+	require_equal(router_history_match(router.state, 0, &request, BLOCKS_MAX), BLOCKS_MAX);
+	request.now_ns += TTL_NS;
+	request.session = 1000;
+	require_equal(router_history_match(router.state, 0, &request, BLOCKS_MAX), 0);
+	router_history_close(&router);
 }
 
 /* ---- options ---- */

@@ -770,6 +770,10 @@ Test(trace, names_the_largest_block_size_that_fits)
 			   "\"hash_ids\":[1,2]}"),
 			"bad:2: hash_ids: found 2 ids for input_length 131072, expected 256 at 512 "
 			"tokens an id (--trace-block-size 65536 would fit)"},
+		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":3,\"output_length\":1,"
+			   "\"hash_ids\":[1,2,3]}"),
+			"bad:2: hash_ids: found 3 ids for input_length 3, expected 0 or one more "
+			"for the rest at 512 tokens an id (--trace-block-size 1 would fit)"},
 	};
 
 	require_all_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
