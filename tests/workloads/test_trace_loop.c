@@ -327,6 +327,45 @@ Test(trace_loop, a_workload_ends_where_it_is_told_to)
 	temporary_remove(folder);
 }
 
+static const struct arrival_profile four_a_second = {.kind = ARRIVALS_CONSTANT,
+	.rate_from = 4000000,
+	.rate_to = 4000000,
+	.step_count = 1,
+	.resolution_ns = 1};
+
+/* Of drawn arrivals those before the end, and of closed sessions all rows. */
+Test(trace_loop, rows_are_counted_as_they_will_arrive)
+{
+	const char *turns = "{\"timestamp\": 0, \"input_length\": 9, \"output_length\": 1, "
+			    "\"session_id\": \"a\"}\n"
+			    "{\"timestamp\": 1, \"input_length\": 20, \"output_length\": 1, "
+			    "\"session_id\": \"a\"}\n";
+	const struct workload_options drawn = {.trace.trace_block_size = BLOCK,
+		.profile = &four_a_second,
+		.speedup_millionths = 1000000,
+		.duration_ns = 1000000000};
+	const struct workload_options closed = {.trace.trace_block_size = BLOCK,
+		.sessions = SESSIONS_CLOSED,
+		.speedup_millionths = 1000000};
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+	struct workload *workload;
+	struct error error = {0};
+	uint64_t count = 0;
+
+	temporary_folder(folder);
+	temporary_write(folder, "turns.jsonl", turns, path);
+	require_equal(workload_count(path, &closed, &count, &error), STATUS_OK);
+	require_equal(count, 2);
+	snprintf(path, sizeof(path), "%.400s/trace.jsonl", folder);
+	write_seconds(path, 1000);
+	require_equal(workload_count(path, &drawn, &count, &error), STATUS_OK);
+	require_equal(count, 3);
+	require_equal(open_workload(&workload, path, &drawn, &error), STATUS_OK);
+	require_equal(read_all(workload, &error), count);
+	workload_close(workload);
+	temporary_remove(folder);
+}
+
 /* Drawn arrivals can. */
 Test(trace_loop, rows_of_one_time_cannot_fill_a_duration)
 {
@@ -335,11 +374,6 @@ Test(trace_loop, rows_of_one_time_cannot_fill_a_duration)
 		.seed = 1,
 		.speedup_millionths = 1000000,
 		.duration_ns = 5000000000};
-	const struct arrival_profile rate = {.kind = ARRIVALS_CONSTANT,
-		.rate_from = 4000000,
-		.rate_to = 4000000,
-		.step_count = 1,
-		.resolution_ns = 1};
 	struct workload_options with_rate = options;
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 16];
 	struct workload *workload;
@@ -353,7 +387,7 @@ Test(trace_loop, rows_of_one_time_cannot_fill_a_duration)
 	cr_assert_eq(error.status, STATUS_INPUT);
 	cr_assert_not_null(strstr(error.text, "one time"), "%s", error.text);
 	workload_close(workload);
-	with_rate.profile = &rate;
+	with_rate.profile = &four_a_second;
 	require(open_workload(&workload, path, &with_rate, &error) == STATUS_OK, "%s", error.text);
 	require_equal(read_all(workload, &error), 19);
 	workload_close(workload);
