@@ -30,6 +30,7 @@ enum act {
 	ACT_STOP,   /* SIGSTOP: it hangs, though it has computed before */
 	ACT_WATCH,  /* its watch sees an error while it waits for a step */
 	ACT_REPORT, /* ranks_fail(), as after an error of its GPU */
+	ACT_ACCUSE, /* the same, of another rank */
 	ACT_RETURN, /* serve returns an error */
 	ACT_LEAVE,  /* serve returns without an error */
 	ACT_BUSY,   /* no failure: it computes for longer than the limit */
@@ -86,7 +87,9 @@ static enum status fail(struct ranks *ranks, enum act act, struct error *error)
 		raise(SIGSTOP);
 		break;
 	case ACT_REPORT:
-		error_set(error, STATUS_DEVICE, "a planted trap");
+	case ACT_ACCUSE:
+		error_set(error, STATUS_DEVICE,
+			act == ACT_REPORT ? "a planted trap" : "rank 2: does not answer");
 		ranks_fail(ranks, error);
 		for (;;) {
 			pause(); /* as a process that its driver holds */
@@ -296,6 +299,11 @@ Test(rank_failures, name_a_rank_that_hangs_in_a_step)
 Test(rank_failures, pass_on_what_a_rank_reports_in_a_step)
 {
 	require_failure(ACT_REPORT, NONE, STATUS_DEVICE, "rank %u: a planted trap");
+}
+
+Test(rank_failures, pass_on_what_a_rank_reports_of_another)
+{
+	require_failure(ACT_ACCUSE, NONE, STATUS_DEVICE, "rank 2: does not answer");
 }
 
 Test(rank_failures, pass_on_what_a_rank_sees_while_it_waits_for_a_step)

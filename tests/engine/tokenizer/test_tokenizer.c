@@ -456,6 +456,9 @@ Test(tokenizer, unsupported_settings_are_refused_by_name)
 		{"pre_tokenizer", "{\"type\": \"Whitespace\"}", "pre_tokenizer.type"},
 		{"pre_tokenizer pretokenizers", "[]", "pre_tokenizer.pretokenizers"},
 		{"pre_tokenizer pretokenizers", "[1, 2]", "pre_tokenizer.pretokenizers"},
+		{"pre_tokenizer type", "\"Split\"", "found \"Split\", expected \"Sequence\""},
+		{"pre_tokenizer pretokenizers", "[{}, {}, {}]",
+			"pretokenizers: found an array, expected a Split and a ByteLevel"},
 		{"pre_tokenizer pretokenizers 0 type", "\"Digits\"", "pretokenizers[0].type"},
 		{"pre_tokenizer pretokenizers 0 behavior", "\"Removed\"", "[0].behavior"},
 		{"pre_tokenizer pretokenizers 0 invert", "true", "[0].invert: found true"},
@@ -730,6 +733,12 @@ Test(tokenizer, added_tokens_are_known_by_text_and_id)
 	cr_assert(!tokenizer_is_special(tokenizer, -1));
 	cr_assert(!tokenizer_is_special(tokenizer, INT32_MAX));
 	require_equal(tokenizer_id_limit(tokenizer), 151669);
+	tokenizer_close(tokenizer);
+	struct error error = {STATUS_OK, ""};
+	char *text = changed_json("added_tokens", "[]"); /* its other ids end at 599 */
+	require_equal(tokenizer_parse(&tokenizer, "t", text, strlen(text), &error), STATUS_OK);
+	require_equal(tokenizer_id_limit(tokenizer), 600);
+	free(text);
 	tokenizer_close(tokenizer);
 	tokenizer_close(NULL);
 }
