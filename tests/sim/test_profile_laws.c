@@ -498,6 +498,8 @@ Test(profile_laws, a_profile_that_breaks_one_is_refused)
 		{"\"graph_rows\"", "\"at\":\t[0, 1,", "\"at\":\t[0, -1,", "that rise, from 0"},
 		{"\"graph_rows\"", "\"at\":\t[0, 1,", "\"at\":\t[0, 5,", "that rise, from 0"},
 		{"\"graph_rows\"", "\"at\":\t[0,", "\"at\":\t[0.5,", "expected 0 as the first"},
+		{"\"graph_rows\"", "\"at\":\t[0,", "\"at\":\t[null,",
+			"an array of at most 32 numbers"},
 		{"\"kv_reread\"", "\"at\":\t[1024,", "\"at\":\t[0,",
 			"expected numbers 'at' above 0"},
 		{"\"kv_all\"", "\"ns\":\t[", "\"ns\":\t[1e16, ", "as many numbers as in 'at'"},

@@ -47,6 +47,29 @@ static void require_refused(const char *text, const char *part)
 	require(strstr(error.text, "config.json") != NULL, "'%s' names no file", error.text);
 }
 
+/* By its folder, or by the file where that has another name. */
+Test(model_config, is_named_by_its_path)
+{
+	static const char *const cases[][2] = {{"tiny", "tiny"}, {"./tiny", "tiny"},
+		{"tiny/", "tiny"}, {"tiny//config.json", "tiny"}, {"tiny/config.json", "tiny"},
+		{"mine.json", "mine"}, {"tiny/../mine.json", "mine"}};
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	require(chdir(folder) == 0 && mkdir("tiny", 0755) == 0, "no folder");
+	temporary_write(folder, "mine.json", CONFIG_TEXT ROPE_TEXT "}", NULL);
+	temporary_write(folder, "tiny/config.json", CONFIG_TEXT ROPE_TEXT "}", NULL);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct model_config config;
+		struct error error = {STATUS_OK, ""};
+		require(model_config_find(cases[i][0], &config, &error) == STATUS_OK, "%s",
+			error.text);
+		require(strcmp(config.name, cases[i][1]) == 0, "%s is named %s", cases[i][0],
+			config.name);
+	}
+	temporary_remove(folder);
+}
+
 Test(model_config, a_published_file_reads_as_the_built_in_shape)
 {
 	struct model_config read, built_in;

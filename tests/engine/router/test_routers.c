@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/counter_hash.h"
@@ -691,6 +692,29 @@ Test(routers, requests_are_recent_for_a_window)
 		router_history_sent(history, sent_to[i], now_ns);
 	}
 	router_close(&router);
+}
+
+/* Prompts of which no block is known are too short a match for any least match. */
+Test(routers, production_stack_sends_unknown_prompts_in_turn)
+{
+	for (uint32_t least = 1; least <= BLOCK_SIZE; least++) {
+		struct router router;
+		char option[32];
+		snprintf(option, sizeof(option), "min-match=%u", least);
+		open_router(&router, "production-stack", option, 2, least);
+		for (uint32_t i = 0; i < 6; i++) {
+			struct block_key keys[BLOCKS_MAX];
+			const struct replica_view views[2] = {open_view, open_view};
+			const struct router_request request = {.prompt_tokens = 33,
+				.block_size = BLOCK_SIZE,
+				.block_count = 2,
+				.now_ns = i,
+				.blocks = keys};
+			make_keys(i, 0, BLOCKS_MAX, keys);
+			require_equal(router_pick(&router, &request, views), i % 2);
+		}
+		router_close(&router);
+	}
 }
 
 /* By the time of the request, whatever its session. */
