@@ -365,14 +365,15 @@ Test(trace, half_a_byte_order_mark_is_none)
 /* Labels are written to tables and drawn: any text but control characters. */
 Test(trace, labels_have_no_control_characters)
 {
-	for (uint32_t byte = 1; byte < 0x80; byte++) {
+	for (uint32_t i = 3; i < 3 * 0x80; i++) {
+		uint32_t byte = i / 3, place = i % 3; /* at the start, in the middle, at the end */
 		char text[160], path[TEMPORARY_PATH_BYTES];
 		char *found = NULL;
 		struct error error = {0};
 		snprintf(text, sizeof(text),
 			"{\"timestamp\":1,\"input_length\":2,\"output_length\":3,"
-			"\"session_id\":\"a\\u00%02xb\"}\n",
-			byte);
+			"\"session_id\":\"%s\\u00%02x%s\"}\n",
+			place > 0 ? "a" : "", byte, place < 2 ? "b" : "");
 		temporary_write(folder, "labels", text, path);
 		bool is_good = byte >= 0x20 && byte != 0x7f;
 		enum status status = read_all(path, &any, &found, &error);
@@ -567,6 +568,12 @@ Test(trace, refuses_files_that_are_not_traces)
 	require_refused((struct bytes)TEXT("hello\n"), any, expected);
 	snprintf(expected, sizeof(expected), "bad:1: found {\"a\":1}, %s", formats);
 	require_refused((struct bytes)TEXT("{\"a\":1}\n"), any, expected);
+	snprintf(expected, sizeof(expected), "bad:1: found {\"a\":1,\"b\":2}, %s", formats);
+	require_refused((struct bytes)TEXT("{\"a\":1,\"b\":2}\n"), any, expected);
+	snprintf(expected, sizeof(expected),
+		"bad:1: found a,b, %s; quire trace convert --columns reads other CSV logs",
+		formats);
+	require_refused((struct bytes)TEXT("a,b\n"), any, expected);
 	snprintf(expected, sizeof(expected), "bad:1: found ?ELF?????, %s", formats);
 	require_refused((struct bytes)TEXT("\x7f"
 					   "ELF\1\2\0\0\377"),
