@@ -111,7 +111,7 @@ static void cover(uint32_t row, uint32_t split, bool is_together)
 	scene.is_read_together[row][split] = is_together;
 }
 
-/* left: splits of the shared claims from this one on. A claim takes several while there are two claims
+/* left: splits of the shared claims from this one on. A claim takes several while there are two
    like it for each block. */
 static void take_shared(
 	const struct decode_launch *launch, const struct decode_claim *claim, uint32_t left)
