@@ -582,6 +582,7 @@ Test(tokenizer, an_expression_keeps_its_meaning_or_is_refused)
 		{"", "\"[a&&b]\"", "no class within a class"},
 		{"", "\"[[:alpha:]]\"", "no class within a class"},
 		{"", "\"[]a]\"", "a class with something in it"},
+		{"", "\"[^]a]\"", "a class with something in it"},
 		{"", "\"[abc\"", "the end of a class"},
 		{"", "\"(?<n>a)\"", "one of the groups"},
 		{"", "\"(?m:a)\"", "one of the groups"},
@@ -638,6 +639,7 @@ static void require_words(const char *pattern, const char *text, const char *exp
 
 Test(tokenizer, words_are_matches_and_the_text_between_them)
 {
+	require_words("[a&]+", "xa&&b", "x|a&&|b");
 	require_words("\\p{L}+", "ab1 c", "ab|1 |c");
 	require_words("x", "abc", "abc");
 	require_words("b*", "abc", "a|b|c");
