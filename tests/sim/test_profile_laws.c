@@ -199,6 +199,33 @@ static double ns_of(const struct subject *subject, const struct step_counts *cou
 	return (double)time.elapsed_ns;
 }
 
+/* The shortest time of a step is a sum: what one more of each count adds is its own floor. */
+Test(profile_laws, the_roofline_is_a_sum_of_floors)
+{
+	static struct subject subject;
+	const struct step_counts step = {.decode_rows = 8,
+		.decode_context_tokens = 80000,
+		.decode_longest_context = 10000,
+		.shared_tokens = 30000,
+		.sampled_rows = 8};
+
+	open_subject(&subject, 0);
+	subject.runner.close(subject.runner.state);
+	const struct operation_floors *floors = &subject.floors;
+	struct step_counts longer = step, alone = step, asking = step;
+	longer.decode_context_tokens += 5000;
+	alone.shared_tokens -= 5000;
+	asking.prefill_attention_pairs = 5000;
+	double ns = operation_roofline(floors, &step);
+	double context = operation_roofline(floors, &longer) - ns;
+	double shared = operation_roofline(floors, &alone) - ns;
+	double pairs = operation_roofline(floors, &asking) - ns;
+	cr_assert(fabs(context - 5000 * floors->kv_token) < 1e-6 * ns, "%g", context);
+	cr_assert(fabs(shared - 5000 * floors->kv_token) < 1e-6 * ns, "%g", shared);
+	cr_assert(fabs(pairs - 5000 * floors->pair) < 1e-6 * ns, "%g", pairs);
+	cr_assert(context > 1e-4 * ns && pairs > 1e-5 * ns, "%g and %g of %g", context, pairs, ns);
+}
+
 static void require_between(double ns, double least, double most, const char *law,
 	const struct subject *subject, const struct step_counts *counts)
 {
