@@ -243,6 +243,31 @@ Test(engine, an_answer_is_capped_at_the_longest_sequence)
 	cr_assert_eq(engine_config_validate(&config, &error), STATUS_USAGE);
 }
 
+Test(engine, is_asynchronous_by_policy_vllm_alone)
+{
+	static const struct policy *const policies[] = {
+		&policy_vllm, &policy_mixed, &policy_prefill_first};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct engine_config config = {.policy = policies[i],
+			.block_size = 4,
+			.kv_block_count = 8,
+			.max_num_seqs = 2,
+			.max_num_batched_tokens = 20,
+			.max_model_len = 20,
+			.strategies = {.has_null_block = i == 0},
+			.is_async = true};
+		struct error error = {0};
+		char line[100];
+		snprintf(line, sizeof(line),
+			"policy %s has no asynchronous scheduling; policy vllm has",
+			policies[i]->name);
+		cr_assert_eq(engine_config_validate(&config, &error),
+			i == 0 ? STATUS_OK : STATUS_USAGE, "%s", error.text);
+		cr_assert(i == 0 || strcmp(error.text, line) == 0, "%s", error.text);
+	}
+}
+
 /* Rejections lead the events of the next step, and the run goes on. */
 Test(engine, what_cannot_be_served_is_rejected_and_the_run_goes_on)
 {
