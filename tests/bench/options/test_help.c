@@ -76,6 +76,25 @@ Test(help, long_texts_are_broken_between_words)
 		"                                  twenty one two\n");
 }
 
+/* The last column is used, and no column behind it. */
+Test(help, a_word_that_fits_stays_on_its_line)
+{
+	char words[80];
+
+	for (int bytes = 1; bytes <= 40; bytes++) {
+		snprintf(words, sizeof(words), "%.*s %.*s", 30, "aaaaaaaaaabbbbbbbbbbcccccccccc",
+			bytes, "ddddddddddeeeeeeeeeeffffffffffgggggggggg");
+		const struct option option = {.name = "o", .kind = OPTION_FLAG, .help = words};
+		const struct command command = {.name = "try",
+			.arguments = "A",
+			.summary = "tries",
+			.options = &option,
+			.option_count = 1};
+		bool is_whole = strstr(help_of(&command), words) != NULL;
+		require(is_whole == (TEXT_COLUMN + 30 + 1 + bytes <= WIDTH), "%d bytes", bytes);
+	}
+}
+
 static const char *word_at(uint32_t index)
 {
 	static const char *const words[] = {"fast", "slow", NULL};
