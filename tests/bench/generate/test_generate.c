@@ -181,6 +181,75 @@ Test(generate, answers_do_not_depend_on_the_engine)
 	fixture_close(&fixture);
 }
 
+/* A runner whose steps take a millisecond for each of their tokens. */
+struct timed {
+	struct runner inner;
+	uint64_t tokens;
+};
+
+enum { NS_PER_TOKEN = 1000000 };
+
+static enum status timed_execute(void *state, const struct batch *batch, int32_t *token_ids,
+	struct step_time *time, struct error *error)
+{
+	struct timed *timed = state;
+	uint64_t tokens = batch->counts.prefill_tokens + batch->counts.decode_rows;
+
+	TRY(timed->inner.execute(timed->inner.state, batch, token_ids, time, error));
+	timed->tokens += tokens;
+	time->elapsed_ns = tokens * NS_PER_TOKEN;
+	return STATUS_OK;
+}
+
+/* Each token has its share of its step's time. */
+static void require_divided_time(const struct fixture *fixture,
+	const struct generate_prompts *prompts, const struct engine_config *engine)
+{
+	struct timed timed = {.tokens = 0};
+	struct generation generation;
+	struct error error = {STATUS_OK, ""};
+	bool is_done = false;
+	const struct reference_options options = {
+		.weights = fixture->weights, .engine = engine, .seed = 11};
+	const struct runner runner = {
+		.name = "timed", .state = &timed, .is_computing = true, .execute = timed_execute};
+
+	require_equal(reference_runner_open(&timed.inner, &options, &error), STATUS_OK);
+	require_equal(
+		generation_open(&generation, engine, &runner, fixture->tokenizer, prompts, &error),
+		STATUS_OK);
+	while (!is_done) {
+		require_equal(generation_step(&generation, &is_done, &error), STATUS_OK);
+	}
+	const struct generate_speed *speed = &generation.speed;
+	require_equal(speed->prefill_tokens + speed->decode_tokens, timed.tokens);
+	require(speed->prefill_tokens > 0 && speed->decode_tokens > 0, "steps of one kind");
+	require_equal(speed->prefill_ns, speed->prefill_tokens * NS_PER_TOKEN);
+	require_equal(speed->decode_ns, speed->decode_tokens * NS_PER_TOKEN);
+	require_equal(generate_rate(speed->decode_tokens, speed->decode_ns), 1000);
+	require_equal(generate_rate(5, 0), 0);
+	generation_close(&generation);
+	timed.inner.close(timed.inner.state);
+}
+
+/* Steps of prefill, of decode, of both, and of a single token. */
+Test(generate, the_time_of_a_step_is_divided_by_its_tokens)
+{
+	struct fixture fixture;
+	struct generate_prompts prompts = {.count = 0};
+	struct engine_config engine = plain_engine();
+
+	fixture_open(&fixture);
+	add_prompts(&fixture, &prompts);
+	engine.max_num_batched_tokens = 9;
+	require_divided_time(&fixture, &prompts, &engine);
+	engine.max_num_seqs = 1;
+	engine.max_num_batched_tokens = 1;
+	require_divided_time(&fixture, &prompts, &engine);
+	generate_prompts_deinit(&prompts);
+	fixture_close(&fixture);
+}
+
 /* The first token of an answer that it has not had before, at least `from` tokens in. */
 static uint32_t first_new_token(const struct token_list *ids, uint32_t from)
 {
