@@ -1,15 +1,19 @@
 #include "engine/profiling/kernel_name.h"
 #include "bench/record/kernel_times.h"
+#include "bench/record/kernel_times_state.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/model/config_json.h"
 #include "reports/results/results.h"
 #include "engine/base/memory.h"
 #include "engine/profiling/nvtx.h"
+#include "tests/harness/files.h"
+#include "tests/harness/process.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/table_file.h"
@@ -18,17 +22,18 @@
 /* Compares kernel_times with naive sums over the same records. The records come from a fake source
    that the test fills, so no GPU is needed. */
 
-enum { RECORDS_MAX = 4096, SITES = 5, CELL_BYTES = 64, CELLS_MAX = 16, ROWS_MAX = 2048 };
+enum { RECORDS_MAX = 4096, SITES = 6, CELL_BYTES = 64, CELLS_MAX = 16, ROWS_MAX = 2048 };
 
 static const struct kernel_site sites[SITES] = {
 	{"decode", "decode", RANGE_NO_LAYER},
 	{"decode/qkv", "qkv", 3},
 	{"qkv", "qkv", 3},
 	{"decode_attention", "decode_attention", 7},
+	{"qkv", "qkv", 12},
 	{"", "", RANGE_NO_LAYER},
 };
 
-enum { SITE_DECODE, SITE_EAGER_QKV, SITE_QKV, SITE_ATTENTION, SITE_NONE };
+enum { SITE_DECODE, SITE_EAGER_QKV, SITE_QKV, SITE_ATTENTION, SITE_LATER_QKV, SITE_NONE };
 
 struct fake {
 	struct kernel_record records[RECORDS_MAX];
@@ -251,6 +256,131 @@ Test(kernel_times, calls_of_a_range_are_one_row)
 	free(fake);
 }
 
+static void put_kernel(struct fake *fake, uint64_t step, uint32_t launch_site, uint32_t graph_site,
+	uint64_t start_ns, uint64_t length_ns, const char *name, uint32_t call)
+{
+	put(fake, step, launch_site, graph_site, start_ns, length_ns);
+	fake->records[fake->count - 1].name = name;
+	fake->records[fake->count - 1].call = call;
+}
+
+/* A step of prefill, one of decode and one of both, with ranges of two layers, two calls of one
+   range in a step, kernels of several names in a call, a copy outside all ranges, and one lost. */
+static void run_three_steps(struct fake *fake, struct kernel_times *times)
+{
+	static const struct step_counts both = {.prefill_rows = 1,
+		.prefill_tokens = 16,
+		.prefill_attention_pairs = 136,
+		.decode_rows = 2,
+		.decode_context_tokens = 40};
+	static const struct step_counts prefill = {
+		.prefill_rows = 1, .prefill_tokens = 16, .prefill_attention_pairs = 136};
+
+	put_kernel(fake, 0, SITE_EAGER_QKV, KERNEL_NO_SITE, 1000, 700, "first", 1);
+	put_kernel(fake, 0, SITE_EAGER_QKV, KERNEL_NO_SITE, 1700, 900, "second", 1);
+	put_kernel(fake, 0, SITE_EAGER_QKV, KERNEL_NO_SITE, 2600, 100, "third", 2);
+	put_kernel(fake, 0, SITE_NONE, KERNEL_NO_SITE, 2800, 1000, "copy to the GPU", 3);
+	fake->records[fake->count - 1].bytes = 4096;
+	fake->shown = fake->count;
+	fake->now_ns = 4000;
+	kernel_times_step(times, 0, &prefill, 50000, 54000);
+	put_kernel(fake, 1, SITE_DECODE, SITE_QKV, 5000, 2000, "second", 4);
+	put_kernel(fake, 1, SITE_DECODE, SITE_LATER_QKV, 7000, 2100, "second", 5);
+	put_kernel(fake, 1, SITE_DECODE, SITE_ATTENTION, 8000, 5000, "attention", 6);
+	fake->shown = fake->count;
+	fake->now_ns = 14000;
+	kernel_times_step(times, 1, &decoding, 54000, 64000);
+	put_kernel(fake, 2, SITE_EAGER_QKV, KERNEL_NO_SITE, 15000, 3000, "third", 7);
+	put_kernel(fake, 7, SITE_EAGER_QKV, KERNEL_NO_SITE, 16000, 10, "never over", 8);
+	fake->shown = fake->count;
+	fake->now_ns = 19000;
+	kernel_times_step(times, 2, &both, 70000, 75000);
+	kernel_times_finish(times);
+}
+
+static char *written_text(const struct kernel_times *times, writing *write, const char *header)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 16];
+	struct table_writer *table = memory_take(1, sizeof(*table));
+
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/table.tsv", folder);
+	table_file_open(table, path, header);
+	write(times, table);
+	table_file_close(table);
+	free(table);
+	char *text = file_read(path, NULL);
+	temporary_remove(folder);
+	return text;
+}
+
+static void require_table(
+	const struct kernel_times *times, writing *write, const char *header, const char *expected)
+{
+	char *text = written_text(times, write, header);
+	size_t bytes = strlen(header);
+
+	require(strncmp(text, header, bytes) == 0 && text[bytes] == '\n', "%s", text);
+	cr_assert_str_eq(text + bytes + 1, expected);
+	free(text);
+}
+
+Test(kernel_times, whole_tables)
+{
+	struct fake *fake = memory_take(1, sizeof(*fake));
+	struct kernel_times *times = open_times(fake);
+	struct capture capture;
+
+	run_three_steps(fake, times);
+	require_table(times, kernel_times_write, KERNEL_COLUMNS,
+		"decode\tdecode/"
+		"decode_attention\tdecode_"
+		"attention\t7\t1\t1\t5000\t5000\t5000\t5000\t4227072\t8192000\t0.845\t1."
+		"638\tattention\n"
+		"decode\tdecode/"
+		"qkv\tqkv\t3\t1\t1\t2000\t2000\t2000\t2000\t8552448\t134217728\t4.276\t67."
+		"108\tsecond\n"
+		"decode\tdecode/"
+		"qkv\tqkv\t12\t1\t1\t2100\t2100\t2100\t2100\t8552448\t134217728\t4.072\t63."
+		"913\tsecond\n"
+		"prefill\t-\tother\t-\t1\t1\t1000\t1000\t1000\t1000\t4096\t-\t0.004\t-\tcopy to "
+		"the GPU\n"
+		"prefill\tdecode/"
+		"qkv\tqkv\t3\t2\t3\t1700\t850\t100\t1600\t17104896\t268435456\t10.061\t157."
+		"903\tsecond\n"
+		"mixed\tdecode/"
+		"qkv\tqkv\t3\t1\t1\t3000\t3000\t3000\t3000\t8552448\t134217728\t2.850\t44."
+		"739\tthird\n");
+	require_table(times, kernel_times_write_phases, KERNEL_PHASE_COLUMNS,
+		"decode\t1\t10000\t8000\tqkv\t1\t4100\t0\n"
+		"decode\t1\t10000\t8000\tdecode_attention\t2\t5000\t4100\n"
+		"decode\t1\t10000\t8000\tother\t3\t0\t9100\n"
+		"prefill\t1\t4000\t2700\tqkv\t1\t1700\t0\n"
+		"prefill\t1\t4000\t2700\tdecode_attention\t2\t0\t1700\n"
+		"prefill\t1\t4000\t2700\tother\t3\t1000\t1700\n"
+		"mixed\t1\t5000\t3000\tqkv\t1\t3000\t0\n"
+		"mixed\t1\t5000\t3000\tdecode_attention\t2\t0\t3000\n"
+		"mixed\t1\t5000\t3000\tother\t3\t0\t3000\n");
+	require_table(times, kernel_times_write_timeline, KERNEL_TIMELINE_COLUMNS,
+		"qkv\t1\t0.000050000\t0.000032000\t8800\t0\n"
+		"decode_attention\t2\t0.000050000\t0.000032000\t5000\t8800\n"
+		"other\t3\t0.000050000\t0.000032000\t1000\t13800\n");
+	capture_begin(&capture, STDOUT_FILENO);
+	kernel_times_print(times);
+	char *text = capture_end(&capture);
+	cr_assert_str_eq(text,
+		"\n"
+		"GPU time by operation, of the steps' time (the GPU was busy for 72.1 %; kernels "
+		"may overlap, their sum is 77.8 %)\n"
+		"  qkv                      0.000 s   46.3 %     4.85 TB/s     76.2 TFLOP/s\n"
+		"  decode_attention         0.000 s   26.3 %     0.84 TB/s      1.6 TFLOP/s\n"
+		"  other                    0.000 s    5.2 %     0.00 TB/s        - TFLOP/s\n"
+		"  8 kernels, copies and fills; 1 more were lost\n");
+	free(text);
+	kernel_times_close(times);
+	free(fake);
+}
+
 /* Kernels that overlap count once as busy time, each in the sum. */
 Test(kernel_times, overlap_is_busy_once)
 {
@@ -331,9 +461,43 @@ Test(kernel_times, records_are_dated_by_their_step)
 		write_and_read(times, kernel_times_write_timeline, KERNEL_TIMELINE_COLUMNS);
 	require(bins->row_count >= 3, "one bin for all");
 	require_cell(bins, 1, "time_s", "5.000000000");
+	/* Bins as long as the run divided by a quarter of its steps, at most twice that. */
+	uint32_t count = bins->row_count - 1;
+	double width_s = strtod(cell(bins, 1, "width_s"), NULL);
+	require(count <= 16 / 4 && count * width_s >= 1.016 && (count - 1) * width_s < 1.016,
+		"%u bins of %f s", count, width_s);
+	for (uint32_t row = 1; row < bins->row_count; row++) {
+		double time_s = strtod(cell(bins, row, "time_s"), NULL);
+		double expected_s = 5 + (row - 1) * width_s;
+		require(time_s > expected_s - 1e-8 && time_s < expected_s + 1e-8, "bin %u", row);
+	}
 	require_equal(number(bins, 1, "sum_ns"), 8 * 7 + 28);
 	require_equal(number(bins, bins->row_count - 1, "sum_ns"), 8 * 7 + 92);
 	free(bins);
+	kernel_times_close(times);
+	free(fake);
+}
+
+/* Records may wait for the end of their step as long as there is room, however many came before. */
+Test(kernel_times, records_wait_while_there_is_room)
+{
+	enum { FILLS = PENDING_MAX / RECORDS_MAX };
+	struct fake *fake = memory_take(1, sizeof(*fake));
+	struct kernel_times *times = open_times(fake);
+
+	for (uint64_t step = 0; step < 2; step++) {
+		for (int fill = 0; fill <= FILLS; fill++) {
+			fake->count = fake->taken = 0;
+			while (fake->count < (fill < FILLS ? RECORDS_MAX : 3)) {
+				put(fake, 2 * step + 1, SITE_EAGER_QKV, KERNEL_NO_SITE, 100, 10);
+			}
+			fake->shown = fake->count;
+			kernel_times_step(times, 2 * step, &decoding, 0, 50);
+		}
+		kernel_times_step(times, 2 * step + 1, &decoding, 50, 100);
+		require_equal(kernel_times_totals(times).records, (step + 1) * PENDING_MAX);
+		require_equal(kernel_times_totals(times).lost, (step + 1) * 3);
+	}
 	kernel_times_close(times);
 	free(fake);
 }
