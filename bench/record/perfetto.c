@@ -48,11 +48,16 @@ static const char *stage_name(enum request_stage stage)
 	return names[stage];
 }
 
+static uint64_t since_origin(const struct perfetto *file, uint64_t time_ns)
+{
+	return time_ns > file->origin_ns ? time_ns - file->origin_ns : 0;
+}
+
 /* Starts an event with the fields that every kind has. */
 static void event_begin(struct perfetto *file, const char *kind, int process, uint64_t time_ns)
 {
 	char text[NUMBER_TEXT_BYTES];
-	uint64_t since_ns = time_ns > file->origin_ns ? time_ns - file->origin_ns : 0;
+	uint64_t since_ns = since_origin(file, time_ns);
 
 	since_ns = u64_min(u64_max(since_ns, file->window.from_ns), file->window.to_ns);
 	decimal_text(text, since_ns, 3);
@@ -150,32 +155,40 @@ static void enter_window(struct perfetto *file)
 	}
 }
 
-/* Ends what goes on at the window's end. */
-static void leave_window(struct perfetto *file)
+/* Ends the slices of a request at the window's end. */
+static void cut_request(struct perfetto *file, const struct timeline_request *request)
 {
 	uint64_t at_ns = file->origin_ns + file->window.to_ns;
 
+	slice(file, "e", request->id, stage_name(request->stage), at_ns);
+	slice_end(file);
+	slice(file, "e", request->id, "request", at_ns);
+	slice_end(file);
+}
+
+/* Ends what goes on at the window's end. */
+static void leave_window(struct perfetto *file)
+{
 	for (uint32_t i = 0; i < file->request_count; i++) {
-		const struct timeline_request *request = &file->requests[i];
-		if (request->stage != STAGE_NONE) {
-			slice(file, "e", request->id, stage_name(request->stage), at_ns);
-			slice_end(file);
-			slice(file, "e", request->id, "request", at_ns);
-			slice_end(file);
+		if (file->requests[i].stage != STAGE_NONE) {
+			cut_request(file, &file->requests[i]);
 		}
 	}
 	file->place = BEHIND;
 }
 
+static void enter_by(struct perfetto *file, uint64_t time_ns)
+{
+	if (file->place == BEFORE && since_origin(file, time_ns) >= file->window.from_ns) {
+		enter_window(file);
+	}
+}
+
 /* The run has come to this time. */
 static void come_to(struct perfetto *file, uint64_t time_ns)
 {
-	uint64_t since_ns = time_ns > file->origin_ns ? time_ns - file->origin_ns : 0;
-
-	if (file->place == BEFORE && since_ns >= file->window.from_ns) {
-		enter_window(file);
-	}
-	if (file->place == INSIDE && since_ns >= file->window.to_ns) {
+	enter_by(file, time_ns);
+	if (file->place == INSIDE && since_origin(file, time_ns) >= file->window.to_ns) {
 		leave_window(file);
 	}
 }
@@ -197,9 +210,11 @@ void perfetto_arrive(struct perfetto *file, uint32_t slot, const struct metrics_
 	check(request->stage == STAGE_NONE);
 	note_origin(file, arrival->arrival_ns);
 	come_to(file, arrival->arrival_ns);
-	*request = (struct timeline_request){.id = arrival->id};
-	if (file->place != INSIDE) {
-		request->stage = STAGE_QUEUED;
+	*request = (struct timeline_request){.id = arrival->id, .stage = STAGE_QUEUED};
+	/* A full engine takes a request that arrived in the window after its end. */
+	bool is_late = file->place == BEHIND &&
+		       since_origin(file, arrival->arrival_ns) < file->window.to_ns;
+	if (file->place != INSIDE && !is_late) {
 		return;
 	}
 	slice(file, "b", arrival->id, "request", arrival->arrival_ns);
@@ -209,7 +224,11 @@ void perfetto_arrive(struct perfetto *file, uint32_t slot, const struct metrics_
 	put_more(file, "max_tokens", arrival->max_tokens);
 	fputs("}", file->out);
 	slice_end(file);
-	change_stage(file, request, STAGE_QUEUED, arrival->arrival_ns);
+	slice(file, "b", arrival->id, stage_name(STAGE_QUEUED), arrival->arrival_ns);
+	slice_end(file);
+	if (is_late) {
+		cut_request(file, request);
+	}
 }
 
 void perfetto_reject(struct perfetto *file, enum fit fit, const struct metrics_arrival *arrival)
@@ -243,7 +262,8 @@ static void end_request(struct perfetto *file, struct timeline_request *request,
 	slice_end(file);
 }
 
-/* Decisions are dated at the step's start, tokens at its end. */
+/* Decisions are dated at the step's start, tokens at its end. So the window may begin between
+   them. */
 static void request_event(
 	struct perfetto *file, const struct event *event, uint64_t start_ns, uint64_t end_ns)
 {
@@ -257,6 +277,7 @@ static void request_event(
 		break;
 	case EVENT_CHUNK:
 		if (event->is_sampled) {
+			enter_by(file, end_ns);
 			change_stage(file, request, STAGE_DECODE, end_ns);
 		}
 		break;
@@ -268,6 +289,7 @@ static void request_event(
 		}
 		break;
 	case EVENT_FINISH:
+		enter_by(file, end_ns);
 		request->preemptions = event->sequence->preemption_count;
 		end_request(file, request, end_ns, "finished", event->a);
 		break;

@@ -24,7 +24,7 @@ enum { PERFETTO_KERNELS_MAX = 4000000 };
 struct perfetto;
 
 /* The part of a run that is written, in ns from the first arrival. What is going on at its borders
-   begins or ends there. */
+   begins or ends there; of the steps it has those that start in it. */
 struct perfetto_window {
 	uint64_t from_ns, to_ns; /* to_ns is not in it; 0: to the end of the run */
 };

@@ -21,8 +21,9 @@
 
 enum { REQUESTS = 24, PATH_BYTES = 2 * TEMPORARY_PATH_BYTES, ROWS_MAX = 4096 };
 
-static void run_rows(const char *folder, const char *name, const char *rows,
-	const struct policy *policy, uint32_t kv_blocks, uint32_t max_model_len)
+static void run_rows_in(const char *folder, const char *name, const char *rows,
+	const struct policy *policy, uint32_t kv_blocks, uint32_t max_model_len,
+	struct perfetto_window window)
 {
 	char trace[PATH_BYTES], out[PATH_BYTES], timeline[PATH_BYTES];
 	struct error error = {0};
@@ -30,8 +31,11 @@ static void run_rows(const char *folder, const char *name, const char *rows,
 	temporary_write(folder, "trace.jsonl", rows, trace);
 	snprintf(out, sizeof(out), "%s/%s", folder, name);
 	snprintf(timeline, sizeof(timeline), "%s/%s.json", folder, name);
-	struct replay_request request = {
-		.run.trace_path = trace, .out = out, .timeline = timeline, .wants_steps = true};
+	struct replay_request request = {.run.trace_path = trace,
+		.out = out,
+		.timeline = timeline,
+		.timeline_window = window,
+		.wants_steps = true};
 	struct replay_config *config = &request.run.config;
 	replay_config_default(config);
 	while (policy_at(config->policy) != policy) {
@@ -47,8 +51,15 @@ static void run_rows(const char *folder, const char *name, const char *rows,
 	require(run_to_folder(&request, &error) == STATUS_OK, "%s", error.text);
 }
 
+static void run_rows(const char *folder, const char *name, const char *rows,
+	const struct policy *policy, uint32_t kv_blocks, uint32_t max_model_len)
+{
+	run_rows_in(
+		folder, name, rows, policy, kv_blocks, max_model_len, (struct perfetto_window){0});
+}
+
 /* A run that has a backlog, chunked prompts, preemptions and a rejection, into FOLDER/NAME. */
-static void run(const char *folder, const char *name)
+static void run_in(const char *folder, const char *name, struct perfetto_window window)
 {
 	char rows[8192] = "";
 	size_t used = 0;
@@ -59,7 +70,12 @@ static void run(const char *folder, const char *name)
 			"{\"timestamp\":%u,\"input_length\":%u,\"output_length\":%u}\n",
 			7000 + i * 3, prompt, 20 + i * 13 % 60);
 	}
-	run_rows(folder, name, rows, &policy_mixed, 60, 900);
+	run_rows_in(folder, name, rows, &policy_mixed, 60, 900, window);
+}
+
+static void run(const char *folder, const char *name)
+{
+	run_in(folder, name, (struct perfetto_window){0});
 }
 
 /* Nanoseconds of a time in microseconds with three places. */
@@ -284,6 +300,118 @@ Test(perfetto, a_request_that_ends_preempted_has_no_slice_behind_its_end)
 	temporary_remove(folder);
 }
 
+/* ---- windows ---- */
+
+/* A slice of a request or of the engine. */
+struct cut {
+	uint64_t id;
+	char name[16];
+	int64_t begin_ns, end_ns;
+};
+
+static int compare_cuts(const void *a, const void *b)
+{
+	const struct cut *x = a, *y = b;
+	int names = strcmp(x->name, y->name);
+
+	return x->id != y->id		    ? (x->id < y->id ? -1 : 1)
+	       : x->begin_ns != y->begin_ns ? (x->begin_ns < y->begin_ns ? -1 : 1)
+					    : names;
+}
+
+static struct cut *find_open(struct cut *cuts, uint32_t count, uint64_t id, const char *name)
+{
+	for (uint32_t i = count; i > 0; i--) {
+		struct cut *cut = &cuts[i - 1];
+		if (cut->end_ns < 0 && cut->id == id && strcmp(cut->name, name) == 0) {
+			return cut;
+		}
+	}
+	require(false, "%s ends and did not begin", name);
+	return NULL;
+}
+
+/* All slices of requests, each of which has to end, and the starts of steps; in order. */
+static uint32_t read_cuts(const char *folder, const char *name, struct cut cuts[ROWS_MAX])
+{
+	char path[PATH_BYTES];
+	const cJSON *event;
+	uint32_t count = 0;
+
+	snprintf(path, sizeof(path), "%s/%s.json", folder, name);
+	char *text = file_read(path, NULL);
+	cJSON *root = cJSON_Parse(text);
+	cJSON_ArrayForEach(event, cJSON_GetObjectItemCaseSensitive(root, "traceEvents"))
+	{
+		char kind = text_of(event, "ph")[0];
+		const char *what = text_of(event, "name");
+		int64_t ns = ns_of(event, "ts");
+		if (kind == 'e') {
+			uint64_t id = strtoull(text_of(event, "id"), NULL, 10);
+			find_open(cuts, count, id, what)->end_ns = ns;
+		} else if (kind == 'b' || kind == 'X') {
+			require(count < ROWS_MAX, "too many slices");
+			struct cut *cut = &cuts[count++];
+			cut->id =
+				kind == 'X' ? UINT64_MAX : strtoull(text_of(event, "id"), NULL, 10);
+			cut->begin_ns = ns;
+			cut->end_ns = kind == 'X' ? ns : -1;
+			snprintf(cut->name, sizeof(cut->name), "%s", what);
+		}
+	}
+	cJSON_Delete(root);
+	free(text);
+	qsort(cuts, count, sizeof(*cuts), compare_cuts);
+	return count;
+}
+
+/* Cuts them to the window, and drops what is of no time at its edges. */
+static uint32_t cut_window(struct cut *cuts, uint32_t count, struct perfetto_window window)
+{
+	int64_t from_ns = (int64_t)window.from_ns, to_ns = (int64_t)window.to_ns;
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct cut cut = cuts[i];
+		if (cut.end_ns <= from_ns || cut.begin_ns >= to_ns) {
+			continue;
+		}
+		cut.begin_ns = cut.begin_ns < from_ns ? from_ns : cut.begin_ns;
+		cut.end_ns = cut.end_ns > to_ns ? to_ns : cut.end_ns;
+		cuts[kept++] = cut;
+	}
+	qsort(cuts, kept, sizeof(*cuts), compare_cuts);
+	return kept;
+}
+
+/* A window shows what the whole run shows of that time. No event is at its edges. */
+Test(perfetto, a_window_is_cut_from_the_run)
+{
+	static const struct perfetto_window windows[] = {
+		{0, 20000001}, {20000001, 90000001}, {100000001, 900000001}, {60000001, 60000003}};
+	static struct cut whole[ROWS_MAX], shown[ROWS_MAX];
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	run(folder, "whole");
+	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
+		run_in(folder, "window", windows[i]);
+		uint32_t expected =
+			cut_window(whole, read_cuts(folder, "whole", whole), windows[i]);
+		uint32_t found = cut_window(shown, read_cuts(folder, "window", shown), windows[i]);
+		require_equal(found, expected);
+		require(found > 0, "nothing happens in window %zu", i);
+		for (uint32_t k = 0; k < found; k++) {
+			require_equal(compare_cuts(&shown[k], &whole[k]), 0);
+			require_equal(shown[k].end_ns, whole[k].end_ns);
+		}
+		char remove[PATH_BYTES + 16];
+		snprintf(remove, sizeof(remove), "rm -r %s/window*", folder);
+		require_equal(system(remove), 0);
+	}
+	temporary_remove(folder);
+}
+
 Test(perfetto, the_same_run_gives_the_same_bytes)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];
@@ -313,24 +441,41 @@ Test(perfetto, kernels_have_lanes)
 	perfetto_kernel(file, "qkv", "first", 1000, 500, 0, 3);
 	perfetto_kernel(file, "o", "a \"quoted\\\n name", 1200, 500, 0, RANGE_NO_LAYER);
 	perfetto_kernel(file, "down", "third", 1600, 500, 0, 3);
+	perfetto_kernel(file, "down", "fourth", 1600, 900, 1, 0);
+	perfetto_kernel(file, "down", "fifth", 1650, 100, 1, 4);
+	perfetto_kernel(file, "down", "sixth", 1680, 20, 1, 4);
+	perfetto_kernel(file, "down", "seventh", 1700, 1, 2, 4);
 	perfetto_end(file, 3000);
 	perfetto_close(file);
 	require(fclose(out) == 0, "it cannot be written");
 	char *text = file_read(path, NULL);
-	cJSON *root = cJSON_Parse(text);
-	require(root != NULL, "no JSON: %.200s", cJSON_GetErrorPtr());
-	static const int64_t lanes[] = {1, 2, 1};
-	uint32_t count = 0;
-	const cJSON *event;
-	cJSON_ArrayForEach(event, cJSON_GetObjectItemCaseSensitive(root, "traceEvents"))
-	{
-		if (strcmp(text_of(event, "ph"), "X") == 0) {
-			require(count < 3, "a kernel too many");
-			require_equal(ns_of(event, "tid"), lanes[count++] * 1000);
-		}
-	}
-	require_equal(count, 3);
-	cJSON_Delete(root);
+	cr_assert_str_eq(text,
+		"{\"traceEvents\":[\n"
+		"{\"ph\":\"M\",\"pid\":1,\"ts\":0.000,\"name\":\"process_name\","
+		"\"args\":{\"name\":\"engine\"}},\n"
+		"{\"ph\":\"M\",\"pid\":1,\"ts\":0.000,\"tid\":1,\"name\":\"thread_name\","
+		"\"args\":{\"name\":\"steps\"}},\n"
+		"{\"ph\":\"M\",\"pid\":2,\"ts\":0.000,\"name\":\"process_name\","
+		"\"args\":{\"name\":\"requests\"}},\n"
+		"{\"ph\":\"M\",\"pid\":3,\"ts\":0.000,\"name\":\"process_name\","
+		"\"args\":{\"name\":\"GPU\"}},\n"
+		"{\"ph\":\"M\",\"pid\":3,\"ts\":0.000,\"tid\":1,\"name\":\"thread_name\","
+		"\"args\":{\"name\":\"kernels\"}},\n"
+		"{\"ph\":\"X\",\"pid\":3,\"ts\":1.000,\"tid\":1,\"dur\":0.500,\"name\":\"qkv\","
+		"\"args\":{\"kernel\":\"first\",\"step\":0,\"layer\":3}},\n"
+		"{\"ph\":\"X\",\"pid\":3,\"ts\":1.200,\"tid\":2,\"dur\":0.500,\"name\":\"o\","
+		"\"args\":{\"kernel\":\"a ?quoted?? name\",\"step\":0}},\n"
+		"{\"ph\":\"X\",\"pid\":3,\"ts\":1.600,\"tid\":1,\"dur\":0.500,\"name\":\"down\","
+		"\"args\":{\"kernel\":\"third\",\"step\":0,\"layer\":3}},\n"
+		"{\"ph\":\"X\",\"pid\":3,\"ts\":1.600,\"tid\":3,\"dur\":0.900,\"name\":\"down\","
+		"\"args\":{\"kernel\":\"fourth\",\"step\":1,\"layer\":0}},\n"
+		"{\"ph\":\"X\",\"pid\":3,\"ts\":1.650,\"tid\":4,\"dur\":0.100,\"name\":\"down\","
+		"\"args\":{\"kernel\":\"fifth\",\"step\":1,\"layer\":4}},\n"
+		"{\"ph\":\"X\",\"pid\":3,\"ts\":1.680,\"tid\":4,\"dur\":0.020,\"name\":\"down\","
+		"\"args\":{\"kernel\":\"sixth\",\"step\":1,\"layer\":4}},\n"
+		"{\"ph\":\"X\",\"pid\":3,\"ts\":1.700,\"tid\":2,\"dur\":0.001,\"name\":\"down\","
+		"\"args\":{\"kernel\":\"seventh\",\"step\":2,\"layer\":4}}\n"
+		"],\"displayTimeUnit\":\"ms\",\"otherData\":{\"kernels_not_shown\":0}}\n");
 	free(text);
 	temporary_remove(folder);
 }
