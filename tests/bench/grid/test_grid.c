@@ -1,4 +1,5 @@
 #include "bench/grid/grid.h"
+#include "bench/grid/grid_words.h"
 
 #include "engine/base/text.h"
 
@@ -28,6 +29,42 @@ static struct replay_config applied(const struct grid *grid, uint32_t index)
 	replay_config_default(&config);
 	configuration_apply(&grid->list[index], &config);
 	return config;
+}
+
+/* Every text of up to six characters: a word ends at the first separator without a backslash of
+   its own before it, and a backslash stands for the character behind it. */
+Test(grid, words_end_at_separators_that_are_not_escaped)
+{
+	static const char letters[] = "a,\\ ";
+	enum { LETTERS = 4, BYTES_MAX = 6 };
+
+	for (uint32_t bytes = 0, texts = 1; bytes <= BYTES_MAX; bytes++, texts *= LETTERS) {
+		for (uint32_t n = 0; n < texts; n++) {
+			char text[BYTES_MAX + 2], plain[BYTES_MAX + 1] = "";
+			size_t end = 0, used = 0;
+			for (uint32_t i = 0, rest = n; i < bytes; i++, rest /= LETTERS) {
+				text[i] = letters[rest % LETTERS];
+			}
+			text[bytes] = ','; /* behind the text, and no part of it */
+			text[bytes + 1] = '\0';
+			for (bool is_escaped = false; end < bytes; end++) {
+				if (!is_escaped && text[end] == ',') {
+					break;
+				}
+				is_escaped = !is_escaped && text[end] == '\\';
+				bool is_kept = !is_escaped || end + 1 == bytes;
+				plain[used] = text[end];
+				used += is_kept;
+			}
+			plain[used] = '\0';
+			require_equal(grid_words_until(text, bytes, ','), end);
+			if (end == bytes && strchr(plain, ' ') == NULL) {
+				char *value = grid_words_value(text, bytes);
+				cr_assert_str_eq(value, plain);
+				free(value);
+			}
+		}
+	}
 }
 
 Test(grid, the_last_option_varies_fastest)

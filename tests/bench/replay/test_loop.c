@@ -4,10 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "bench/replay/fleet.h"
 #include "engine/policy.h"
 #include "tests/harness/files.h"
+#include "tests/harness/process.h"
 #include "tests/harness/require.h"
 #include "tests/harness/table_file.h"
 #include "tests/harness/temporary.h"
@@ -117,9 +120,29 @@ static void require_requests(const struct loop_case *row, const char *path)
 	free(text);
 }
 
+static void open_fleet(
+	struct fleet *fleet, const struct replay_options *options, const struct runner *runner)
+{
+	struct error error = {0};
+
+	fleet_init(fleet, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		fleet->runners[i] = *runner;
+		fleet->configs[i] = (struct engine_config){.policy = &policy_mixed,
+			.block_size = 4,
+			.kv_block_count = 100,
+			.max_num_seqs = 4,
+			.max_num_batched_tokens = 64,
+			.max_model_len = 50,
+			.eos_token_id = -1};
+	}
+	require(fleet_open(fleet, options, &error) == STATUS_OK, "%s", error.text);
+}
+
 static void run_case(const struct loop_case *row, const char *folder)
 {
 	static struct table_writer requests;
+	static const struct runner runner = {.name = "ten ms", .execute = take_ten_ms};
 	struct replay_config config;
 	struct fleet fleet;
 	struct run_outcome outcome;
@@ -140,18 +163,7 @@ static void run_case(const struct loop_case *row, const char *folder)
 		.trace_path = trace,
 		.is_checking = true,
 		.vocab_size = 1000};
-	fleet_init(&fleet, 2);
-	for (uint32_t i = 0; i < 2; i++) {
-		fleet.runners[i] = (struct runner){.name = "ten ms", .execute = take_ten_ms};
-		fleet.configs[i] = (struct engine_config){.policy = &policy_mixed,
-			.block_size = 4,
-			.kv_block_count = 100,
-			.max_num_seqs = 4,
-			.max_num_batched_tokens = 64,
-			.max_model_len = 50,
-			.eos_token_id = -1};
-	}
-	require(fleet_open(&fleet, &options, &error) == STATUS_OK, "%s", error.text);
+	open_fleet(&fleet, &options, &runner);
 	table_file_open(&requests, path, REQUEST_COLUMNS "\t" REQUEST_REPLICA_COLUMN);
 	fleet_set_sinks(&fleet, &(struct replay_sinks){.requests = &requests});
 	require(fleet_run(&fleet, &error) == STATUS_OK, "%s", error.text);
@@ -170,5 +182,79 @@ Test(loop, moments_have_the_order_that_was_worked_by_hand)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		run_case(&cases[i], folder);
 	}
+	temporary_remove(folder);
+}
+
+/* ---- the progress line ---- */
+
+/* Ten seconds of the trace in ten milliseconds. */
+static enum status take_ten_s(void *state, const struct batch *batch, int32_t *token_ids,
+	struct step_time *time, struct error *error)
+{
+	struct timespec wait = {.tv_nsec = 10 * MS};
+
+	(void)state;
+	(void)error;
+	memset(token_ids, 0, batch->counts.sampled_rows * sizeof(*token_ids));
+	nanosleep(&wait, NULL);
+	*time = (struct step_time){.elapsed_ns = 10000 * (uint64_t)MS, .mode = STEP_MODE_NONE};
+	return STATUS_OK;
+}
+
+/* Each line counts what is over, and has the time of the latest replica and the steps of both. */
+static uint32_t require_lines(char *text)
+{
+	uint32_t lines = 0;
+
+	for (char *line = strtok(text, "\r"); line != NULL; line = strtok(NULL, "\r")) {
+		unsigned steps, time_s;
+		if (strcmp(line, "\033[K") == 0) {
+			continue;
+		}
+		require(sscanf(line,
+				"\033[K1 of 5 requests (20.0 %%), %u steps, %u s of the trace in",
+				&steps, &time_s) == 2,
+			"found %s", line);
+		/* 10 s a step, of two replicas side by side. */
+		require(steps >= 2 && time_s / 10 >= (steps - 1) / 2 &&
+				time_s / 10 <= steps / 2 + 1,
+			"found %s", line);
+		lines++;
+	}
+	return lines;
+}
+
+/* A request that is rejected, and four that end together. */
+Test(loop, progress_is_that_of_all_replicas)
+{
+	static const struct loop_case load_case = {
+		.rows = {{0, 80}, {0, 30}, {0, 30}, {0, 30}, {0, 30}}};
+	static const struct runner runner = {
+		.name = "ten s", .is_computing = true, .execute = take_ten_s};
+	const struct workload_options load = {.speedup_millionths = 1000000};
+	char folder[TEMPORARY_PATH_BYTES], trace[PATH_BYTES];
+	struct replay_config config;
+	struct error error = {0};
+	struct capture capture;
+	struct fleet fleet;
+
+	temporary_folder(folder);
+	snprintf(trace, sizeof(trace), "%s/trace.jsonl", folder);
+	write_trace(&load_case, trace);
+	replay_config_default(&config);
+	config.replicas = 2;
+	const struct replay_options options = {.config = &config,
+		.workload = &load,
+		.trace_path = trace,
+		.vocab_size = 1000,
+		.progress = PROGRESS_TERMINAL};
+	open_fleet(&fleet, &options, &runner);
+	capture_begin(&capture, STDERR_FILENO);
+	enum status status = fleet_run(&fleet, &error);
+	char *text = capture_end(&capture);
+	require(status == STATUS_OK, "%s", error.text);
+	require(require_lines(text) >= 2, "nothing shown");
+	free(text);
+	fleet_close(&fleet);
 	temporary_remove(folder);
 }
