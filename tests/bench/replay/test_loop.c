@@ -1,6 +1,7 @@
 #include "bench/replay/loop.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "bench/replay/fleet.h"
+#include "engine/base/interrupt.h"
 #include "engine/policy.h"
 #include "tests/harness/files.h"
 #include "tests/harness/process.h"
@@ -120,8 +122,8 @@ static void require_requests(const struct loop_case *row, const char *path)
 	free(text);
 }
 
-static void open_fleet(
-	struct fleet *fleet, const struct replay_options *options, const struct runner *runner)
+static void open_fleet(struct fleet *fleet, const struct replay_options *options,
+	const struct runner *runner, uint32_t max_num_seqs)
 {
 	struct error error = {0};
 
@@ -131,7 +133,7 @@ static void open_fleet(
 		fleet->configs[i] = (struct engine_config){.policy = &policy_mixed,
 			.block_size = 4,
 			.kv_block_count = 100,
-			.max_num_seqs = 4,
+			.max_num_seqs = max_num_seqs,
 			.max_num_batched_tokens = 64,
 			.max_model_len = 50,
 			.eos_token_id = -1};
@@ -163,7 +165,7 @@ static void run_case(const struct loop_case *row, const char *folder)
 		.trace_path = trace,
 		.is_checking = true,
 		.vocab_size = 1000};
-	open_fleet(&fleet, &options, &runner);
+	open_fleet(&fleet, &options, &runner, 4);
 	table_file_open(&requests, path, REQUEST_COLUMNS "\t" REQUEST_REPLICA_COLUMN);
 	fleet_set_sinks(&fleet, &(struct replay_sinks){.requests = &requests});
 	require(fleet_run(&fleet, &error) == STATUS_OK, "%s", error.text);
@@ -181,6 +183,116 @@ Test(loop, moments_have_the_order_that_was_worked_by_hand)
 	temporary_folder(folder);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		run_case(&cases[i], folder);
+	}
+	temporary_remove(folder);
+}
+
+/* ---- who waits when the run ends ---- */
+
+/* An interrupt, or a failure, at a step that is executed. */
+struct cut {
+	uint32_t interrupt_at, fail_at, steps;
+};
+
+enum { NEVER = 1000 };
+
+static enum status take_cut(void *state, const struct batch *batch, int32_t *token_ids,
+	struct step_time *time, struct error *error)
+{
+	struct cut *cut = state;
+	uint32_t step = cut->steps++;
+
+	memset(token_ids, 0, batch->counts.sampled_rows * sizeof(*token_ids));
+	if (step == cut->interrupt_at) {
+		raise(SIGINT);
+	}
+	if (step == cut->fail_at) {
+		return error_set(error, STATUS_DEVICE, "step %u fails", step);
+	}
+	*time = (struct step_time){
+		.elapsed_ns = 10 * MS, .gpu_ns = 10 * MS, .mode = STEP_MODE_NONE};
+	return STATUS_OK;
+}
+
+/* Two run, and the others wait: in a replica, before it, or at the router. */
+static const struct loop_case crowd = {
+	.rows = {{0, 3}, {0, 3}, {0, 2}, {5, 2}, {12, 1}, {15, 1}, {15, 1}, {15, 1}}};
+
+/* Field 13 of requests.tsv. */
+static u128 sum_queue_ns(const char *path)
+{
+	char *text = file_read(path, NULL);
+	u128 sum = 0;
+
+	for (char *line = strchr(text, '\n') + 1; *line != '\0'; line = strchr(line, '\n') + 1) {
+		char cell[32];
+		require(sscanf(line, "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %31s",
+				cell) == 1,
+			"%s", line);
+		sum += strtoull(cell, NULL, 10);
+	}
+	free(text);
+	return sum;
+}
+
+/* The time for which requests waited is the same by cause and by request, however the run ends. */
+static void run_crowd(const char *folder, struct cut cut, uint32_t replica_limit)
+{
+	static struct table_writer requests;
+	const struct runner runner = {
+		.name = "cut", .state = &cut, .is_computing = true, .execute = take_cut};
+	const struct workload_options load = {.speedup_millionths = 1000000};
+	char trace[PATH_BYTES], path[PATH_BYTES];
+	struct run_outcome outcome;
+	struct replay_config config;
+	struct error error = {0};
+	struct fleet fleet;
+	u128 sum = 0;
+
+	snprintf(trace, sizeof(trace), "%s/trace.jsonl", folder);
+	snprintf(path, sizeof(path), "%s/requests.tsv", folder);
+	write_trace(&crowd, trace);
+	replay_config_default(&config);
+	config.replicas = 2;
+	config.replica_limit = replica_limit;
+	const struct replay_options options = {
+		.config = &config, .workload = &load, .trace_path = trace, .vocab_size = 1000};
+	open_fleet(&fleet, &options, &runner, 1);
+	table_file_open(&requests, path, REQUEST_COLUMNS "\t" REQUEST_REPLICA_COLUMN);
+	fleet_set_sinks(&fleet, &(struct replay_sinks){.requests = &requests});
+	interrupt_hold();
+	require(fleet_run(&fleet, &error) == STATUS_OK, "%s", error.text);
+	interrupt_release();
+	table_file_close(&requests);
+	fleet_outcome(&fleet, &outcome);
+	bool is_whole = cut.interrupt_at == NEVER && cut.fail_at == NEVER;
+	require_equal(outcome.end, is_whole		  ? RUN_COMPLETE
+				   : cut.fail_at == NEVER ? RUN_INTERRUPTED
+							  : RUN_FAILED);
+	for (uint32_t i = 0; i < WAIT_CAUSE_COUNT; i++) {
+		sum += outcome.work.waits.ns[i];
+	}
+	require(sum == sum_queue_ns(path), "cut at %u or %u: %llu ns by cause, %llu by request",
+		cut.interrupt_at, cut.fail_at, (unsigned long long)sum,
+		(unsigned long long)sum_queue_ns(path));
+	if (is_whole) {
+		require_equal(outcome.backlog_at_last_arrival, 6);
+	}
+	fleet_close(&fleet);
+}
+
+Test(loop, who_waits_at_the_end_is_counted)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	interrupt_catch();
+	temporary_folder(folder);
+	for (uint32_t limit = 0; limit <= 2; limit++) {
+		for (uint32_t step = 0; step < 8; step++) {
+			run_crowd(folder, (struct cut){step, NEVER, 0}, limit);
+			run_crowd(folder, (struct cut){NEVER, step, 0}, limit);
+		}
+		run_crowd(folder, (struct cut){NEVER, NEVER, 0}, limit);
 	}
 	temporary_remove(folder);
 }
@@ -248,7 +360,7 @@ Test(loop, progress_is_that_of_all_replicas)
 		.trace_path = trace,
 		.vocab_size = 1000,
 		.progress = PROGRESS_TERMINAL};
-	open_fleet(&fleet, &options, &runner);
+	open_fleet(&fleet, &options, &runner, 4);
 	capture_begin(&capture, STDERR_FILENO);
 	enum status status = fleet_run(&fleet, &error);
 	char *text = capture_end(&capture);
