@@ -85,6 +85,30 @@ Test(replay_tape_cli, a_tape_decides_what_was_recorded)
 	replay_fixture_close(&fixture);
 }
 
+/* A recording has the name of the profile that --gpu chose; the same --gpu chooses it again. */
+Test(replay_tape_cli, a_gpu_given_again_is_that_of_the_recording)
+{
+	struct replay_fixture fixture;
+	char played[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	path_in(played, fixture.folder, "played");
+	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps", "--gpu", "h200"));
+	cJSON *recorded = read_summary(fixture.out);
+	const char *profile = text_in(recorded, "config", "gpu");
+	require(strcmp(profile, "h200") != 0, "no profile was chosen");
+	const char *const same[] = {"h200", profile};
+	for (uint32_t i = 0; i < 2; i++) {
+		require_good(RUN(fixture.trace, "--runner", "tape", "--tape", fixture.out, "--out",
+			played, "--force", "--gpu", same[i]));
+	}
+	require_refused(RUN(fixture.trace, "--runner", "tape", "--tape", fixture.out, "--out",
+				played, "--force", "--gpu", "h200-datasheet"),
+		"--gpu is h200-datasheet here and h200-");
+	cJSON_Delete(recorded);
+	replay_fixture_close(&fixture);
+}
+
 /* A recording of a program without tensor parallelism is of one rank. */
 Test(replay_tape_cli, a_tape_without_a_number_of_ranks_has_one)
 {

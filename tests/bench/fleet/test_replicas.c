@@ -203,3 +203,81 @@ Test(replicas, of_many_the_first_64_are_printed)
 	require(strstr(text, "\n  ...     summary.json has all 65\n") != NULL, "%s", text);
 	free(text);
 }
+
+/* ---- the printed table ---- */
+
+static void require_printed(const struct fleet_figures *fleet, const char *expected)
+{
+	struct capture capture;
+
+	capture_begin(&capture, STDOUT_FILENO);
+	replicas_print(fleet);
+	char *text = capture_end(&capture);
+	cr_assert_str_eq(text, expected);
+	free(text);
+}
+
+#define REPLICA_HEADER                                                                             \
+	"\n\n  replica   requests        prompt        output    hit % preemptions      steps    " \
+	" "                                                                                        \
+	"busy s\n"
+
+Test(replicas, the_printed_table)
+{
+	static const struct replica_figures each[] = {
+		{.submitted = 12,
+			.finished = 11,
+			.preemptions = 3,
+			.steps = 1234,
+			.busy_ns = 5678900000,
+			.prompt_tokens = 3000,
+			.output_tokens = 1000,
+			.query_tokens = 3000,
+			.hit_tokens = 1000,
+			.lost_tokens = 7,
+			.up_ns = 10000000000},
+		{.group = "gpu=h100",
+			.submitted = 4,
+			.finished = 4,
+			.steps = 100,
+			.busy_ns = 999999,
+			.prompt_tokens = 900,
+			.output_tokens = 100,
+			.lost_tokens = 30,
+			.up_ns = 10000000000},
+	};
+	struct presence presence;
+	struct fleet_figures fleet = fleet_of(each, 2);
+
+	presence_open(&presence, 2);
+	fleet.presence = &presence;
+	fleet.router = "prefix";
+	fleet.has_prompt_ids = fleet.knows_regret = true;
+	fleet.regret_blocks = 17;
+	fleet.retries = 2;
+	fleet.refused = 5;
+	fleet.whole_hit_tokens = 1;
+	fleet.whole_query_tokens = 3;
+	require_printed(&fleet,
+		"\n  fleet     2 replicas behind prefix; most tokens over mean 1.600, Jain's index "
+		"0.7353, regret 17 blocks; one cache with all the memory would hit 33.33%"
+		"\n            2 requests sent again after a failure, which lost 37 output tokens; "
+		"5 "
+		"rejected by a full queue" REPLICA_HEADER
+		"        0         12          3000          1000    33.33           3       1234  "
+		"    5.678\n"
+		"        1          4           900           100        -           0        100  "
+		"    0.000  "
+		"gpu=h100\n");
+	fleet.has_prompt_ids = fleet.knows_regret = false;
+	fleet.retries = fleet.refused = 0;
+	require_printed(&fleet,
+		"\n  fleet     2 replicas behind prefix; most tokens over mean 1.600, Jain's index "
+		"0.7353" REPLICA_HEADER "        0         12          3000          1000        - "
+					"          3       1234      "
+		"5.678\n"
+		"        1          4           900           100        -           0        100  "
+		"    "
+		"0.000  gpu=h100\n");
+	presence_close(&presence);
+}

@@ -275,6 +275,8 @@ static void run_crowd(const char *folder, struct cut cut, uint32_t replica_limit
 	require(sum == sum_queue_ns(path), "cut at %u or %u: %llu ns by cause, %llu by request",
 		cut.interrupt_at, cut.fail_at, (unsigned long long)sum,
 		(unsigned long long)sum_queue_ns(path));
+	require_equal(outcome.unfinished > 0, outcome.end == RUN_INTERRUPTED);
+	require_equal(outcome.failed > 0, outcome.end == RUN_FAILED);
 	if (is_whole) {
 		require_equal(outcome.backlog_at_last_arrival, 6);
 	}

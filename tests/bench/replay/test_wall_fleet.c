@@ -47,6 +47,7 @@ static enum status walk(void *state, const struct batch *batch, int32_t *token_i
 	(void)batch;
 	(void)token_ids;
 	if (++walker->steps == walker->failing_steps) {
+		pause_ns(walker->step_ns);
 		return error_set(error, STATUS_DEVICE, "the floor gives way");
 	}
 	atomic_fetch_add(&floor->inside, 1);
@@ -242,18 +243,19 @@ Test(wall_fleet, what_comes_while_the_loop_is_held_up_comes_in_its_order, .timeo
 	temporary_remove(scene.folder);
 }
 
-/* Other replicas are in mid-step when one's step fails. */
+/* Other replicas are in mid-step when one's step fails, and requests wait for them. */
 Test(wall_fleet, the_failure_of_one_step_ends_the_run, .timeout = 100)
 {
 	struct scene scene;
 
-	open_scene(&scene, ROW(0, 4) ROW(0, 40) ROW(0, 40));
+	open_scene(&scene, ROW(0, 4) ROW(0, 40) ROW(0, 40) ROW(45, 4) ROW(45, 4) ROW(45, 4));
 	for (uint32_t i = 0; i < REPLICAS; i++) {
 		scene.walkers[i].step_ns = UINT64_C(20) * MS;
 	}
 	scene.walkers[1].failing_steps = 3;
 	run_scene(&scene);
 	require_equal(scene.outcome.end, RUN_FAILED);
+	require_equal(scene.outcome.failed, scene.outcome.submitted);
 	require(strcmp(scene.failure.text, "the floor gives way") == 0, "%s", scene.failure.text);
 	require(scene.walkers[2].steps < 40, "the others went on");
 	temporary_remove(scene.folder);
