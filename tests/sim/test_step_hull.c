@@ -152,7 +152,8 @@ Test(step_hull, a_run_says_how_much_lies_outside, .timeout = 120)
 		double steps = share_of(folder, "outside_steps");
 		double time = share_of(folder, "outside_time");
 		require(is_short || (time > 0.3 && time <= 1), "%.3f of the time", time);
-		require(steps >= 0 && steps <= (is_short ? 0.5 : 1), "%.3f of the steps", steps);
+		require(steps >= 0 && steps <= (is_short ? 0.5 : 1) && (steps > 0) == (time > 0),
+			"%.3f of the steps", steps);
 		require((strstr(text, warning) != NULL) == (time > 0.05), "%.3f: %s", time, text);
 		free(text);
 	}

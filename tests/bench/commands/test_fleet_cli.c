@@ -526,6 +526,46 @@ Test(fleet_cli, regret_is_what_another_replica_had, .timeout = 60)
 	replay_fixture_close(&fixture);
 }
 
+/* Two requests run on two replicas, and a third has the prompt of one of them. Only the blocks that
+   it would share there tell the replicas apart, whoever has the lower number. */
+Test(fleet_cli, blocks_in_use_are_shared_by_a_request_that_has_them, .timeout = 60)
+{
+	struct replay_fixture fixture;
+	char lines[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	for (uint32_t wanted = 0; wanted < 2; wanted++) {
+		struct text text = {0};
+		for (uint32_t i = 0; i < 3; i++) {
+			uint32_t prompt = 1 + (i < 2 ? i : wanted);
+			text_format(&text,
+				"{\"timestamp\": %u, \"input_length\": 64, \"output_length\": 400, "
+				"\"hash_ids\": [%u1, %u2, %u3, %u4]}\n",
+				i < 2 ? 0 : 100, prompt, prompt, prompt, prompt);
+		}
+		temporary_write(fixture.folder, "three.jsonl", text.bytes, lines);
+		require_ran(RUN(lines, "--trace-block-size", "16", "--block-size", "16",
+			"--kv-blocks", "400", "--max-model-len", "500", "--replicas", "2",
+			"--router", "dynamo-kv", "--router-option", "overlap-credit=0,draw-ties=0",
+			"--out", fixture.out, "--force"));
+		char *table = read_in(fixture.out, "requests.tsv");
+		char *at = strchr(table, '\n') + 1;
+		uint32_t count = 0, ids[2] = {0};
+		for (uint32_t i = 0; i < 3; i++) {
+			char *cells[CELLS_MAX];
+			at = next_cells(at, cells, &count);
+			if (strcmp(cells[count - 1], wanted == 0 ? "0" : "1") == 0) {
+				ids[atoi(cells[0]) == 2]++;
+			}
+		}
+		require(ids[0] == 1 && ids[1] == 1, "the third went to another than replica %u",
+			wanted);
+		free(table);
+		text_deinit(&text);
+	}
+	replay_fixture_close(&fixture);
+}
+
 /* Of many replicas nobody looks up what each has cached unless the router does: what would come of
    it is not said. */
 Test(fleet_cli, what_is_not_looked_up_is_not_said, .timeout = 60)

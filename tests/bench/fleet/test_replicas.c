@@ -274,10 +274,19 @@ Test(replicas, the_printed_table)
 	require_printed(&fleet,
 		"\n  fleet     2 replicas behind prefix; most tokens over mean 1.600, Jain's index "
 		"0.7353" REPLICA_HEADER "        0         12          3000          1000        - "
-					"          3       1234      "
+		"          3       1234      "
 		"5.678\n"
 		"        1          4           900           100        -           0        100  "
 		"    "
 		"0.000  gpu=h100\n");
+	fleet = fleet_of(each, 0);
+	fleet.router = "random";
+	fleet.presence = &presence;
+	fleet.refused = 1;
+	require_printed(&fleet,
+		"\n  fleet     0 replicas behind random; most tokens over mean 1.000, Jain's index "
+		"1.0000\n            0 requests sent again after a failure, which lost 0 output "
+		"tokens; "
+		"1 rejected by a full queue" REPLICA_HEADER);
 	presence_close(&presence);
 }

@@ -390,6 +390,32 @@ Test(options, a_row_of_the_table_is_selected_by_name)
 	require_equal(values.inner.count, 9);
 }
 
+/* However long a number is, it is read whole or not at all. */
+Test(options, a_long_time_is_whole_or_refused)
+{
+	static const struct option times[] = {{"time", OPTION_MILLIONTHS, 0, .unit = "s",
+		.maximum = UINT64_MAX, .help = "how long"}};
+	const struct command other = {
+		.name = "other", OPTIONS(times), .value_bytes = sizeof(uint64_t)};
+	struct error error;
+	bool was_refused = false;
+
+	for (uint32_t bytes = 1; bytes < 100; bytes++) {
+		uint64_t value = 0;
+		char text[110] = "";
+		struct command_line line = {.command = &other, .values = &value};
+		memset(text, '0', bytes);
+		strcpy(text + bytes, "2ms");
+		bool is_refused = command_set(&line, "time", text, &error) != STATUS_OK;
+		require(is_refused || value == 2000, "%u bytes: %llu", bytes,
+			(unsigned long long)value);
+		require(is_refused >= was_refused, "%u bytes are too many, and more are not",
+			bytes);
+		was_refused = is_refused;
+	}
+	require(was_refused, "any length is read");
+}
+
 /* A command may take the table's word for none as any other text. */
 Test(options, a_word_for_none_is_replaced_with_the_row)
 {
