@@ -177,6 +177,32 @@ static void make_old(void)
 
 /* ---- what must hold ---- */
 
+static uint32_t count_descriptors(void)
+{
+	uint32_t count = 0;
+
+	for (int i = 0; i < 256; i++) {
+		count += fcntl(i, F_GETFD) >= 0;
+	}
+	return count;
+}
+
+/* A process may write thousands of results. */
+Test(result_folder, leaves_no_descriptor_open)
+{
+	struct error error = {0};
+
+	make_old();
+	uint32_t before = count_descriptors();
+	for (int i = 0; i < 3; i++) {
+		require(write_result("new", &error) == STATUS_OK, "%s", error.text);
+		require_equal(count_descriptors(), before);
+	}
+	calls.fail_at = calls.count + 3;
+	require(write_result("new", &error) != STATUS_OK, "it did not fail");
+	require_equal(count_descriptors(), before);
+}
+
 Test(result_folder, holds_the_old_result_or_the_new_one_or_none_after_a_kill)
 {
 	uint32_t old = 0, new = 0, none = 0, code = 9;
