@@ -1,3 +1,4 @@
+#include "bench/record/owned_folder.h"
 #include "bench/record/result_folder.h"
 
 #include <criterion/criterion.h>
@@ -324,4 +325,62 @@ Test(result_folder, does_not_replace_what_came_meanwhile)
 	char *text = file_read(path, NULL);
 	cr_assert_str_eq(text, "mine");
 	free(text);
+}
+
+/* ---- names and owners of files ---- */
+
+/* A file beside the result, as --timeline writes one, is none of the result, however its path is
+   written. */
+Test(result_folder, the_file_beside_is_none_of_the_result)
+{
+	static const char *const inside[] = {"out/" RESULT_SUMMARY, "out/" RESULT_KERNELS,
+		"./out/../out/" RESULT_STEPS, "out/./" RESULT_TIMELINE};
+	static const char *const others[] = {"out/t.json", RESULT_SUMMARY, "out/../" RESULT_STEPS};
+
+	for (uint32_t i = 0; i < 7; i++) {
+		static struct result_folder result;
+		struct error error = {0};
+		char path[PATH_BYTES + 64];
+		FILE *file;
+		bool is_inside = i < 4;
+		snprintf(
+			path, sizeof(path), "%s/%s", folder, is_inside ? inside[i] : others[i - 4]);
+		require(result_folder_open(&result, out, false, &error) == STATUS_OK, "%s",
+			error.text);
+		enum status status = result_folder_begin_beside(&result, path, &file, &error);
+		require(status == (is_inside ? STATUS_USAGE : STATUS_OK), "%s: %s", path,
+			error.text);
+		result_folder_close(&result);
+	}
+}
+
+/* Only a regular file is looked at, and no link to one. */
+Test(result_folder, what_quire_wrote_is_known_by_its_schema)
+{
+	static const struct {
+		const char *make;
+		bool is_of_quire;
+	} cases[] = {
+		{"echo '{\"schema\": \"quire-result-2\"}' >file", true},
+		{"echo '{\"schema\": \"quire-result-2\"}' >other; ln -s other file", false},
+		{"echo '{\"schema\": \"other\"}' >file", false},
+		{"echo '\"quire-result-2\"' >file", false},
+		{"printf '' >file", false},
+		{"mkdir file", false},
+		{"mkfifo file", false},
+		{"true", false},
+	};
+	char path[PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%s/file", folder);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct process_result made =
+			shell_run(folder, "rm -rf file other; %s", cases[i].make);
+		require_equal(made.code, 0);
+		process_result_free(&made);
+		require(owned_folder_is_of_quire(path, "quire-result-") == cases[i].is_of_quire,
+			"%s", cases[i].make);
+	}
+	struct process_result cleaned = shell_run(folder, "rm -rf file other");
+	process_result_free(&cleaned);
 }
