@@ -125,7 +125,7 @@ static void write_trace(void)
 }
 
 struct run_scene {
-	bool overlaps;
+	bool overlaps, is_async;
 	uint64_t max_requests, temperature; /* in millionths */
 	uint32_t max_num_seqs;
 };
@@ -136,7 +136,9 @@ static struct run_outcome run_act(struct act *act, const struct run_scene *scene
 		.tokens = TOKENS_FORCED, .temperature = scene->temperature};
 	const struct workload_options load = {
 		.speedup_millionths = 1000000, .max_requests = scene->max_requests};
-	const struct engine_config engine = {.policy = &policy_mixed,
+	const struct engine_config engine = {
+		.policy = scene->is_async ? &policy_vllm : &policy_mixed,
+		.is_async = scene->is_async,
 		.block_size = 4,
 		.kv_block_count = 100,
 		.max_num_seqs = scene->max_num_seqs,
@@ -207,6 +209,25 @@ Test(replay_end, a_run_that_is_cut_short_says_how_many_waited)
 	struct run_outcome outcome = run_act(&act, &(struct run_scene){.max_num_seqs = 1});
 	require_equal(outcome.end, RUN_COMPLETE);
 	require_equal(outcome.backlog_at_last_arrival, 0);
+}
+
+/* However steps are executed, the first that fails is the last, but for one in flight behind it. */
+Test(replay_end, the_failure_of_a_step_ends_the_run)
+{
+	write_trace();
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct run_scene scene = {
+			.overlaps = i % 2 == 1, .is_async = i >= 2, .max_num_seqs = 1};
+		for (uint64_t fail_at = 0; fail_at < 45; fail_at += 11) {
+			struct act act = {.interrupt_at = NEVER, .fail_at = fail_at};
+			struct run_outcome outcome = run_act(&act, &scene);
+			require_equal(outcome.end, RUN_FAILED);
+			require(act.collected <= fail_at + 2, "scene %u: %u steps", i,
+				(unsigned)act.collected);
+			require_equal(outcome.finished + outcome.failed, outcome.submitted);
+			require_equal(outcome.failed > 0, true);
+		}
+	}
 }
 
 /* A step that fails after the interrupt came is a failure: its requests are lost. */
