@@ -81,6 +81,60 @@ Test(replay_config, limits_are_those_of_the_engine)
 }
 
 /* Those of vLLM 0.33, but for what the user gave. */
+/* Requires that the engine has the words of all strategies, each by its index. */
+static void require_strategies(const struct replay_config *config, const uint32_t *words)
+{
+	struct engine_config engine;
+
+	replay_config_engine(config, &engine);
+	require_equal(engine.admission, words[0]);
+	require_equal(engine.prefix_caching, words[1]);
+	require_equal(engine.allocation, words[2]);
+	require_equal(engine.strategies.free_order, words[3]);
+	require_equal(engine.strategies.eviction, words[4]);
+	require_equal(engine.queue_order, words[5]);
+	require_equal(engine.has_whole_prompts, words[6]);
+	require_equal(engine.is_async, words[7]);
+	require_equal(engine.has_no_full_gate, words[8]);
+	require_equal(engine.long_prefill_threshold, words[9]);
+	require_equal((uint64_t)(engine.watermark * 1000 + 0.5), words[10]);
+}
+
+/* Each option reaches the engine as itself, and none as another. */
+Test(replay_config, strategies_are_those_of_the_engine)
+{
+	static const struct {
+		uint32_t word; /* in the order above */
+		uint32_t index;
+		const char *name, *value;
+	} cases[] = {
+		{0, ADMISSION_SEED, "admission", "seed"},
+		{1, PREFIX_CACHING_OFF, "enable-prefix-caching", "off"},
+		{2, 1, "allocation", NULL},
+		{3, FREE_UNHASHED_FIRST, "free-order", NULL},
+		{4, EVICTION_FIFO, "eviction", "fifo"},
+		{4, EVICTION_RANDOM, "eviction", "random"},
+		{5, 1, "scheduling-policy", "priority"},
+		{6, 1, "enable-chunked-prefill", "off"},
+		{7, 1, "async-scheduling", "on"},
+		{9, 77, "long-prefill-token-threshold", "77"},
+		{10, 125, "watermark", "0.125"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct replay_config config = CONFIG("policy", "vllm", "kv-blocks", "100",
+			"max-model-len", "100", "async-scheduling", "off");
+		uint32_t words[11] = {0};
+		require_strategies(&config, words);
+		const struct option *row = option_table_find(&replay_options, cases[i].name);
+		require(row != NULL, "no --%s", cases[i].name);
+		set(&config, cases[i].name,
+			cases[i].value != NULL ? cases[i].value : row->word_at(cases[i].index));
+		words[cases[i].word] = cases[i].index;
+		require_strategies(&config, words);
+	}
+}
+
 Test(replay_config, policy_vllm_has_its_own_limits)
 {
 	struct replay_config config = CONFIG("policy", "vllm");
