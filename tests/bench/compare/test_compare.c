@@ -312,3 +312,32 @@ Test(compare, a_folder_without_a_result_is_refused)
 		close_folders(&folders);
 	}
 }
+
+/* Columns are matched by their names, and A and B are told apart. */
+Test(compare, steps_are_compared_by_name_in_both_directions)
+{
+	static const char *const summary = SUMMARY("h200", "1.0", "2.0", "aa");
+	static const char few[] = "step\twaiting\tdecode_rows\n0\t3\t1\n1\t3\t1\n";
+	static const char many[] = HEADER "0\t0\t5\t1\t2\t3\n1\t5\t5\t7\t0\t3\n";
+	static const char longer[] = "step\twaiting\tdecode_rows\n0\t3\t1\n1\t3\t1\n2\t3\t1\n";
+	struct folders folders;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		require_equal(compare(&folders, summary, i == 0 ? few : many, summary,
+				      i == 0 ? many : few),
+			STATUS_OK);
+		const struct step_comparison *steps = &folders.comparison.steps;
+		cr_assert_str_eq(steps->decision.column, "decode_rows");
+		cr_assert_str_eq(steps->decision.a, i == 0 ? "1" : "7");
+		cr_assert_str_eq(steps->decision.b, i == 0 ? "7" : "1");
+		require_equal(steps->decision.step, 1);
+		close_folders(&folders);
+		require_equal(compare(&folders, summary, i == 0 ? few : longer, summary,
+				      i == 0 ? longer : few),
+			STATUS_OK);
+		require_equal(folders.comparison.steps.step_count, 2);
+		require_equal(folders.comparison.steps.a_is_longer, i == 1);
+		require_equal(folders.comparison.steps.b_is_longer, i == 0);
+		close_folders(&folders);
+	}
+}

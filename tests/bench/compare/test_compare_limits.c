@@ -27,6 +27,21 @@ static struct result_value known(double value)
 	return (struct result_value){.has_value = true, .value = value};
 }
 
+/* A list has room for so many, whether they come at once or one by one. */
+Test(compare_limits, a_list_is_filled_to_its_last_place)
+{
+	struct limit_list list = {.count = 0};
+	struct error error = {0};
+
+	for (uint32_t i = 0; i < METRIC_LIMITS_MAX; i++) {
+		require(limit_list_add(&list, "--gate", "ttft.p99<=+5%", &error) == STATUS_OK, "%s",
+			error.text);
+		require_equal(list.count, i + 1);
+	}
+	require_equal(limit_list_add(&list, "--gate", "ttft.p99<=+5%", &error), STATUS_USAGE);
+	require_equal(list.count, METRIC_LIMITS_MAX);
+}
+
 Test(compare_limits, a_figure_is_judged_by_its_limit)
 {
 	static const struct {

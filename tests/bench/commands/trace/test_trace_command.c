@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +63,20 @@ static double number(const cJSON *root, const char *name)
 	return item->valuedouble;
 }
 
+/* Shares are those of the counts beside them. */
+static void require_shares(const cJSON *stat)
+{
+	const cJSON *ideal = cJSON_GetObjectItem(stat, "ideal");
+	double blocks = number(cJSON_GetObjectItem(stat, "blocks"), "total");
+	double tokens = number(cJSON_GetObjectItem(stat, "input_tokens"), "sum");
+
+	require(number(ideal, "hit_blocks") > 0, "no hits");
+	require(fabs(number(ideal, "block_hit_rate") - number(ideal, "hit_blocks") / blocks) < 1e-6,
+		"hits by block");
+	require(fabs(number(ideal, "token_hit_rate") - number(ideal, "hit_tokens") / tokens) < 1e-6,
+		"hits by token");
+}
+
 static bool exists(const char *name)
 {
 	char path[2 * TEMPORARY_PATH_BYTES];
@@ -92,6 +107,10 @@ Test(trace_command, make_refuses_what_makes_no_sense)
 		{"--preset chat --rate 5", "--rate is of requests, and a session of --turns 1:7"},
 		{"--preset chat --session-rate 5 --wave 9:1:2", "--wave and --session-rate"},
 		{"--requests 5 --input 5 --output 5 --wave 9:0:2", "--wave: found '9:0:2'"},
+		{"--requests 5 --input 5 --output 5 --wave 9:1:1000001",
+			"--wave: found '9:1:1000001'"},
+		{"--requests 5 --input 5 --output 5 --wave 9:1000001:1",
+			"--wave: found '9:1000001:1'"},
 		{"--requests 5 --input 5 --output 5 --turns 3",
 			"--turns needs sessions that begin"},
 		{"--requests 5 --input 5 --output 5 --ramp 1:2:3", "--ramp divides --duration"},
@@ -127,6 +146,7 @@ Test(trace_command, make_says_what_it_made)
 			&sessions, &seconds, &rate) == 4,
 		"%s", text);
 	cJSON *stat = json_of("trace stat @/chat.jsonl --json");
+	require_shares(stat);
 	require_equal(requests, number(stat, "rows"));
 	require_equal(sessions, number(cJSON_GetObjectItem(stat, "sessions"), "count"));
 	require(rate > 5.1 && rate < seconds && rate * seconds > 390 && rate * seconds < 410, "%s",
