@@ -73,7 +73,6 @@ void levels_end(struct levels *levels, struct level_progress *progress, const st
 {
 	if (progress->index < levels->count) {
 		end_level(levels, progress, sums);
-		progress->end_ns = UINT64_MAX;
 	}
 }
 

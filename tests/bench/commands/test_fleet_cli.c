@@ -361,6 +361,15 @@ Test(fleet_cli, a_fleet_of_equal_groups_is_that_of_its_replicas, .timeout = 60)
 	require_ran(RUN_SMALL(fixture.trace, "--out", other, "--fleet", table, "--steps"));
 	require_same_hash(fixture.out, other, "groups");
 	require_same_file(fixture.out, other, "steps.tsv");
+	/* What all replicas share may be said by the groups alone. */
+	temporary_write(fixture.folder, "fleet.tsv",
+		"group\treplicas\tkv_blocks\tmax_num_seqs\tmax_num_batched_tokens\tmax_model_len\n"
+		"one\t1\t16\t4\t48\t200\ntwo\t2\t16\t4\t48\t200\n",
+		table);
+	require_ran(RUN(fixture.trace, "--block-size", "16", "--trace-block-size", "16", "--out",
+		other, "--fleet", table, "--steps", "--force"));
+	require_same_hash(fixture.out, other, "limits of groups");
+	require_same_file(fixture.out, other, "steps.tsv");
 	/* One seat in place of several is told by the steps. */
 	temporary_write(fixture.folder, "fleet.tsv",
 		"group\tmax_num_seqs\treplicas\none\t1\t1\ntwo\t-\t2\n", table);
