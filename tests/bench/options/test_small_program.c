@@ -162,9 +162,9 @@ Test(small_program, help_of_each_level)
 	FILE *file = open_text(&text, &bytes);
 
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		fprintf(file, "---- %s\n", commands[i]->name);
+		fprintf(file, "---- help of '%s'\n", commands[i]->name);
 		command_print_help(commands[i], file);
-		fprintf(file, "---- %s, the main options\n", commands[i]->name);
+		fprintf(file, "---- main options of '%s'\n", commands[i]->name);
 		command_print_short_help(commands[i], file);
 	}
 	require_fixture(file, &text, &bytes, "help.txt");
