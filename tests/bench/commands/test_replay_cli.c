@@ -776,3 +776,30 @@ Test(replay_cli, hits_are_known_where_a_row_names_its_blocks, .timeout = 60)
 	}
 	replay_fixture_close(&fixture);
 }
+
+/* What only a runner that computes tokens takes is refused by its name and that of the runner. */
+Test(replay_cli, options_of_computing_runners_are_refused_elsewhere, .timeout = 60)
+{
+	static const struct {
+		const char *option, *value, *words;
+	} cases[] = {
+		{"--weights", "dummy:1",
+			"--weights belongs to a runner that computes tokens; --runner sim does "
+			"not"},
+		{"--dtype", "float32",
+			"--dtype belongs to a runner that computes tokens; --runner sim does not"},
+		{"--tokens", "sampled",
+			"--tokens sampled needs a runner that computes tokens, as reference does; "
+			"--runner sim does not"},
+		{"--clock", "wall", "those of --runner sim are numbers"},
+	};
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		require_refused(
+			RUN(fixture.trace, "--out", fixture.out, cases[i].option, cases[i].value),
+			cases[i].words);
+	}
+	replay_fixture_close(&fixture);
+}
