@@ -236,6 +236,51 @@ Test(program, estimates_the_memory_of_each_of_several_gpus)
 	process_result_free(&result);
 }
 
+/* The number behind a word at the beginning of a line. */
+static double figure_of(const char *text, const char *word)
+{
+	const char *at = strstr(text, word);
+
+	require(at != NULL, "no %s in %s", word, text);
+	return strtod(at + strlen(word), NULL);
+}
+
+/* Context, weights and activations leave room for the blocks in what is usable, and no more. */
+Test(program, estimates_add_up)
+{
+	struct process_result result =
+		shell_run(folder, QUIRE " info --model qwen3-8b --gpu h200 --max-model-len 4096");
+	const char *text = result.out;
+	double usable = figure_of(text, "\n  of that usable");
+	double taken = figure_of(text, "\n  context") + figure_of(text, "\n  weights") +
+		       figure_of(text, "\n  activations");
+	double block = figure_of(text, "\n  a KV block") / 1000;
+	double left = usable - taken - figure_of(text, "\n  KV blocks") * block;
+
+	require(result.code == 0, "%s", result.err);
+	/* Figures are rounded to 0.001, those of blocks 3,066 times. */
+	require(left > -0.01 && left < block + 0.01, "%.3f GB are left of %s", left, text);
+	require(usable < figure_of(text, "\n  memory"), "%s", text);
+	require(strstr(text, "uncalibrated") == NULL, "%s", text);
+	process_result_free(&result);
+}
+
+Test(program, tables_of_compare_exclude_each_other)
+{
+	static const char *const lines[] = {"--errors --json", "--errors --same-decisions",
+		"--gate 'ttft.p99<=+5%' --json", "--gate 'ttft.p99<=+5%' --errors",
+		"--limits none --json"};
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		char line[200];
+		snprintf(line, sizeof(line), QUIRE " compare a b %s", lines[i]);
+		struct process_result result = shell_run(folder, "%s", line);
+		require(result.code == 2 && strstr(result.err, "go with --json or --") != NULL,
+			"%s: %d: %s", lines[i], result.code, result.err);
+		process_result_free(&result);
+	}
+}
+
 /* One program for machines with CUDA and without. */
 Test(program, needs_no_library_of_cuda_to_start)
 {
