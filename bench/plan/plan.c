@@ -47,10 +47,7 @@ static enum status check_request(const struct plan_request *request, struct erro
 		return error_set(error, STATUS_USAGE,
 			"--spare is of --vary replicas, or give --target-rate or --target-speedup");
 	}
-	if (request->spare > PROBE_LOST_MAX) {
-		return error_set(error, STATUS_USAGE, "--spare: found %llu, expected at most %d",
-			(unsigned long long)request->spare, PROBE_LOST_MAX);
-	}
+	check(request->spare <= PROBE_LOST_MAX);
 	if (request->spare > 0 && config->outages != NULL) {
 		return error_set(error, STATUS_USAGE,
 			"--spare lets replicas fail, and so does --outages: give one of them");
@@ -518,7 +515,14 @@ static void take(
 	}
 }
 
-/* "18 of about 25 runs, 3 s left". */
+void plan_progress_line(uint64_t done, uint64_t left, double elapsed_s, char *text)
+{
+	snprintf(text, PROGRESS_LINE_BYTES, "%llu of about %llu %s, %.0f s left",
+		(unsigned long long)done, (unsigned long long)(done + left),
+		word_of_count(done + left, "run", "runs"),
+		elapsed_s * (double)left / (double)(done > 0 ? done : 1));
+}
+
 static void show_progress(struct plan *plan)
 {
 	char line[PROGRESS_LINE_BYTES];
@@ -530,11 +534,7 @@ static void show_progress(struct plan *plan)
 	for (size_t i = 0; i < plan->track_count; i++) {
 		left += search_expected(plan->tracks[i]->search);
 	}
-	snprintf(line, sizeof(line), "%llu of about %llu %s, %.0f s left",
-		(unsigned long long)plan->done, (unsigned long long)(plan->done + left),
-		word_of_count(plan->done + left, "run", "runs"),
-		progress_elapsed_s(&plan->progress) * (double)left /
-			(double)(plan->done > 0 ? plan->done : 1));
+	plan_progress_line(plan->done, left, progress_elapsed_s(&plan->progress), line);
 	progress_show_line(&plan->progress, line);
 }
 

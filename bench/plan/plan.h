@@ -151,6 +151,10 @@ bool plan_mains_have_ended(const struct plan *plan);
 /* Why no configuration has a run to begin with, if so: then nothing is known, nor written. */
 enum status plan_refusal(const struct plan *plan, struct error *error);
 
+/* "18 of about 25 runs, 3 s left", where `done` took the seconds that elapsed. text:
+   PROGRESS_LINE_BYTES. */
+void plan_progress_line(uint64_t done, uint64_t left, double elapsed_s, char *text);
+
 /* The run of a track's probe. */
 struct probe_job plan_job(
 	const struct plan *plan, const struct track *track, const struct search_probe *probe);

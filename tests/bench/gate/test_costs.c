@@ -30,3 +30,41 @@ Test(costs, bytes_written_are_those_of_the_result)
 	temporary_remove(folder);
 	require_equal(costs_bytes_written(folder, &bytes, &error), STATUS_FILE);
 }
+
+/* What a program that counts says on its standard error; 0: nothing that counts. */
+static double counted(const char *line)
+{
+	const char *const arguments[] = {"sh", "-c", line, NULL};
+	struct child child;
+	struct child *const children[] = {&child};
+	struct error error = {0};
+	double instructions = -1;
+	uint32_t ended;
+
+	require(child_start(&child, arguments, 0, &error) == STATUS_OK, "%s", error.text);
+	require(child_wait(children, 1, &ended, &error) == STATUS_OK, "%s", error.text);
+	bool is_known = costs_instructions(&child, &instructions);
+	child_close(&child);
+	return is_known ? instructions : 0;
+}
+
+Test(costs, instructions_are_what_valgrind_says)
+{
+	double found = counted("echo '==7== Events    : Ir\n==7== Collected : 123456789' >&2");
+
+	require(found == 123456789, "%g", found);
+	require(counted("echo 'Collected : 5'") == 0, "the standard output counts");
+	require(counted("echo 'Collected : 0' >&2") == 0, "no instruction at all");
+	require(counted("echo none >&2") == 0, "no line");
+	require(counted("true") == 0, "no output");
+}
+
+Test(costs, valgrind_writes_no_file)
+{
+	const char *words[COUNTING_WORDS];
+
+	require_equal(costs_count_words(words), COUNTING_WORDS);
+	cr_assert_str_eq(words[0], "valgrind");
+	cr_assert_str_eq(words[1], "--tool=callgrind");
+	cr_assert_str_eq(words[2], "--callgrind-out-file=/dev/null");
+}

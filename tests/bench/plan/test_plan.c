@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/plan/plan.h"
 #include "engine/base/text.h"
 #include "tests/harness/files.h"
 #include "tests/harness/process.h"
@@ -432,6 +433,45 @@ Test(plan, says_which_requests_alone_break_the_limits)
 	plan_file_close(&plan);
 }
 
+Test(plan, progress_says_the_time_left)
+{
+	char line[PROGRESS_LINE_BYTES];
+
+	plan_progress_line(18, 7, 9, line);
+	cr_assert_str_eq(line, "18 of about 25 runs, 4 s left");
+	plan_progress_line(4, 400, 30, line);
+	cr_assert_str_eq(line, "4 of about 404 runs, 3000 s left");
+	plan_progress_line(0, 6, 2, line);
+	cr_assert_str_eq(line, "0 of about 6 runs, 12 s left");
+	plan_progress_line(UINT64_MAX / 2, UINT64_MAX / 2, 1e15, line);
+	require(strstr(line, " s left") != NULL, "%s", line);
+}
+
+/* Half a second of searching. */
+#define LONG_PLAN                                                                                  \
+	"plan " TRACE " --gpu h200-datasheet --slo-ttft-ms 400 --max-requests 3000 --loop fresh "  \
+	"--replicates 0 --jobs 1"
+
+/* Progress is cleared from its line: what stays is what is printed without a terminal. */
+Test(plan, a_terminal_shows_progress)
+{
+	static const char clear[] = "\033[K";
+	char *plain = quire(0, LONG_PLAN);
+	struct process_result result = shell_run(
+		folder, "script -qec '%s %s' /dev/null | tr -d '\\r'", QUIRE_EXECUTABLE, LONG_PLAN);
+	char *rest = result.out;
+
+	require_equal(result.code, 0);
+	require(strstr(rest, " s left") != NULL, "no progress: %s", rest);
+	for (char *at = rest; (at = strstr(at, clear)) != NULL;) {
+		at += strlen(clear);
+		rest = at;
+	}
+	cr_assert_str_eq(rest, plain);
+	process_result_free(&result);
+	free(plain);
+}
+
 /* Ctrl-C leaves what is known as a bound. The whole plan takes twenty times as long as it gets. */
 Test(plan, an_interrupt_leaves_a_bound)
 {
@@ -779,6 +819,7 @@ Test(plan, misuse_is_refused_in_a_line)
 	require_misuse("--slo-ttft-ms 9 --target-rate 3 --target-speedup 2", "--target-speedup");
 	require_misuse("--slo-ttft-ms 9 --target-rate 3 --vary speedup", "--vary");
 	require_misuse("--slo-ttft-ms 9 --spare 1", "--spare");
+	require_misuse("--slo-ttft-ms 9 --target-rate 3 --spare 65", "from 0 to 64");
 	require_misuse("--slo-ttft-ms 9 --ramp 1:2:3 --duration 9", "--ramp");
 	require_misuse("--slo-ttft-ms 9 --concurrency 3", "--concurrency");
 	require_misuse("--slo-ttft-ms 9 --router prefix", "--router");

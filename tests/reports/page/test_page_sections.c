@@ -145,6 +145,67 @@ Test(page_sections, a_verdict_has_the_load)
 	require_in(page_verdict, &result, "More arrived than could be served");
 }
 
+/* The cautions of three runs, of which the second has all that is warned of. */
+static void require_cautions(const char *summary, const char *config, bool is_calibrated,
+	double outside, const char *expected)
+{
+	struct result results[3] = {
+		{.is_calibrated = true}, {.is_calibrated = is_calibrated}, {.is_calibrated = true}};
+	struct result *second = &results[1];
+	struct text page = {0};
+	cJSON *nodes[2] = {cJSON_Parse(summary), cJSON_Parse(config)};
+
+	require(nodes[0] != NULL && nodes[1] != NULL, "no JSON: %s %s", summary, config);
+	second->root.node = nodes[0];
+	second->config.node = nodes[1];
+	second->is_beyond_memory = strstr(summary, SUMMARY_FOUND_KV_BLOCKS) != NULL;
+	text_add(&second->label, "a<b");
+	put(second, VALUE_SUBMITTED, 4000);
+	put(second, VALUE_REJECTED_TOO_LONG, 1000);
+	put(second, VALUE_REJECTED_NEVER_FITS, 1);
+	put(second, VALUE_OUTSIDE_TIME, outside);
+	put(&results[0], VALUE_OUTSIDE_TIME, OUTSIDE_MOST);
+	page_calibration(&page, results, 3);
+	cr_assert_str_eq(page.bytes == NULL ? "" : page.bytes, expected);
+	text_deinit(&page);
+	text_deinit(&second->label);
+	cJSON_Delete(nodes[0]);
+	cJSON_Delete(nodes[1]);
+}
+
+#define CAUTION "<p class=\"caution\">"
+
+Test(page_sections, cautions_are_of_the_run_that_has_them)
+{
+	require_cautions("{}", "{}", true, 0.05, "");
+	require_cautions("{}", "{}", true, 0.0501,
+		CAUTION "a&lt;b: 5.0 % of the time is in steps unlike those that the profile was "
+			"fitted to. Their prices are a guess.</p>\n");
+	require_cautions("{}", "{}", false, 1,
+		CAUTION "<span class=\"badge\">uncalibrated</span> The times come from a cost "
+			"model that was not checked against a run on this GPU: scheduling, cache "
+			"hits and counts are exact for these times, the times themselves are an "
+			"estimate.</p>\n");
+	require_cautions("{\"found_kv_blocks\": 1234}", "{\"kv_blocks\": 5678}", true, 0,
+		CAUTION "a&lt;b: the run assumes 5,678 KV blocks, and the GPU\u2019s memory has "
+			"room for 1,234.</p>\n");
+}
+
+/* Blocks are whole: 33 tokens take three of 16. */
+Test(page_sections, rejections_say_which_option_takes_all)
+{
+	require_cautions("{\"requests\": {\"longest_too_long\": 9000}}", "{}", true, 0,
+		CAUTION "a&lt;b: 1,000 requests (25.0" NB
+			"%) exceed max_model_len and were rejected; --max-model-len 9000 takes "
+			"all.</p>\n");
+	require_cautions("{\"requests\": {\"longest_never_fits\": 33}}", "{\"block_size\": 16}",
+		true, 0,
+		CAUTION "a&lt;b: 1 request (0.03" NB "%) exceeds the KV pool and was rejected; "
+			"--kv-blocks 3 takes all.</p>\n");
+	require_cautions(
+		"{\"requests\": {\"longest_never_fits\": 33}}", "{\"block_size\": 0}", true, 0, "");
+}
+
 static void add_fleet(struct text *page, const struct result *result)
 {
 	page_fleet(page, result, 1);

@@ -1,0 +1,111 @@
+#include "bench/gate/child.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <string.h>
+
+#include "engine/base/clock.h"
+#include "tests/harness/require.h"
+
+/* Programs that the gate runs: what they print, how they end, and that each ends. */
+
+#define HOUR_NS (UINT64_C(3600) * 1000000000)
+
+/* Starts a shell command line. */
+static void start(struct child *child, const char *line, uint64_t limit_ns)
+{
+	const char *const arguments[] = {"sh", "-c", line, NULL};
+	struct error error = {0};
+
+	require(child_start(child, arguments, limit_ns, &error) == STATUS_OK, "%s", error.text);
+}
+
+static void wait_for(struct child *child)
+{
+	struct child *const children[] = {child};
+	struct error error = {0};
+	uint32_t ended = 7;
+
+	require(child_wait(children, 1, &ended, &error) == STATUS_OK, "%s", error.text);
+	require_equal(ended, 0);
+	require_equal(child->process, 0);
+}
+
+static void require_output(struct child *child, const char *output, const char *errors)
+{
+	struct text out = {0}, err = {0};
+
+	child_add_output(child, &out);
+	child_add_errors(child, &err);
+	cr_assert_str_eq(out.bytes == NULL ? "" : out.bytes, output);
+	cr_assert_str_eq(err.bytes == NULL ? "" : err.bytes, errors);
+	text_deinit(&out);
+	text_deinit(&err);
+}
+
+Test(child, says_how_it_ended_and_what_it_printed)
+{
+	static const struct {
+		const char *line, *output, *errors;
+		int exit_code;
+	} cases[] = {
+		{"cat; echo out; echo err >&2; sleep 0.05; exit 3", "out\n", "err\n", 3},
+		{"kill -9 $$", "", "", 128 + SIGKILL},
+		{"true", "", "", 0},
+	};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct child child;
+		uint64_t before_ns = monotonic_ns();
+		start(&child, cases[i].line, 0);
+		wait_for(&child);
+		require_equal(child.exit_code, cases[i].exit_code);
+		require(!child.is_late, "%s: late", cases[i].line);
+		require(child.elapsed_ns <= monotonic_ns() - before_ns &&
+				child.elapsed_ns >= (i == 0 ? 50000000 : 1),
+			"%s: %llu ns", cases[i].line, (unsigned long long)child.elapsed_ns);
+		require(child.peak_memory_bytes >> 16 > 0 && child.peak_memory_bytes >> 30 == 0,
+			"%s: %llu bytes", cases[i].line,
+			(unsigned long long)child.peak_memory_bytes);
+		require_output(&child, cases[i].output, cases[i].errors);
+		child_close(&child);
+	}
+}
+
+Test(child, each_of_several_is_told)
+{
+	struct child children[2];
+	struct child *const both[] = {&children[0], &children[1]};
+	struct error error = {0};
+	uint32_t ended = 7;
+
+	start(&children[0], "exec sleep 60", 0);
+	start(&children[1], "exit 4", 0);
+	require_equal(child_wait(both, 2, &ended, &error), STATUS_OK);
+	require_equal(ended, 1);
+	require_equal(children[1].exit_code, 4);
+	require(children[0].process > 0, "the other one has ended");
+	child_close(&children[0]); /* kills it */
+	child_close(&children[1]);
+}
+
+/* SIGTERM at the limit. A child that ignores it is killed once its grace is over, for which the
+   clock is set on here. */
+Test(child, a_late_one_is_ended_even_if_it_ignores_that)
+{
+	struct child child;
+
+	start(&child, "exec sleep 60", 1);
+	wait_for(&child);
+	require(child.is_late, "not late");
+	require_equal(child.exit_code, 128 + SIGTERM);
+	child_close(&child);
+	(void)signal(SIGTERM, SIG_IGN); /* the child inherits it */
+	start(&child, "exec sleep 60", HOUR_NS);
+	(void)signal(SIGTERM, SIG_DFL);
+	child.start_ns -= 2 * HOUR_NS;
+	wait_for(&child);
+	require(child.is_late, "not late");
+	require_equal(child.exit_code, 128 + SIGKILL);
+	child_close(&child);
+}
