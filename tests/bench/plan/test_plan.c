@@ -757,14 +757,14 @@ Test(plan, the_cost_is_that_of_the_load_that_is_offered)
 	free(quire(0, "trace make --requests 200 --input 100 --output 50 --seed 1 --rate 20 "
 		      "--out @/short"));
 	free(quire(0, "plan @/short --slo-ttft-ms 10 --slo-tpot-ms 4 --replicates 0 "
-		      "--cost-per-gpu-hour 3.6 --replicas 2 --out @/c"));
+		      "--cost-per-gpu-hour 0.36 --replicas 2 --out @/c"));
 	open_plan(&plan, "c");
 	const struct plan_answer *answer = &plan.answer;
 	double offered = answer->offered_requests_per_s.value;
 	require_near(answer->output_tokens_per_s.value, 50 * offered, 1e-6 * offered, "tokens/s");
 	require_near(answer->goodput_requests_per_s.value, answer->attained.value * offered,
 		1e-9 * offered, "goodput");
-	require_near(answer->cost_per_million_tokens.value, 2 * 3.6 / 3600 / (50 * offered) * 1e6,
+	require_near(answer->cost_per_million_tokens.value, 2 * 0.36 / 3600 / (50 * offered) * 1e6,
 		1e-9, "the cost");
 	plan_file_close(&plan);
 }

@@ -159,6 +159,34 @@ Test(metric, what_is_no_limit_is_refused_in_a_line)
 	cr_assert_eq(error.status, STATUS_USAGE);
 }
 
+/* A long one is cut. */
+static void require_quoted(const char *start, const char *message)
+{
+	struct text text = {0}, expected = {0};
+	struct error error = {0};
+	uint32_t count;
+
+	text_add(&text, start);
+	for (uint32_t i = 0; i < 10; i++) {
+		text_add(&text, "0123456789");
+	}
+	text_add(&text, "<=x,steps<=1");
+	text_format(&expected, message, text.bytes);
+	metric_limits_parse("--slo", text.bytes, false, limits, &count, &error);
+	cr_assert_str_eq(error.text, expected.bytes);
+	text_deinit(&text);
+	text_deinit(&expected);
+}
+
+Test(metric, what_is_no_limit_is_quoted)
+{
+	require_quoted("",
+		"--slo: found no metric '%.60s', expected one such as ttft.p99, tpot.p99, "
+		"output_tokens_per_s or hit_rate (reports/README.md lists all)");
+	require_quoted("ttft.p99<=",
+		"--slo: found '%.80s', expected METRIC<=NUMBER or METRIC>=NUMBER, without a sign");
+}
+
 Test(metric, more_limits_than_fit_are_refused)
 {
 	struct text text = {0};

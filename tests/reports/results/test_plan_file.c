@@ -61,6 +61,39 @@ Test(plan_file, a_plan_is_read_as_it_was_written)
 	plan_file_close(&plan);
 }
 
+/* The second of two limits on a metric has no column of its own. */
+Test(plan_file, limits_on_a_metric_have_one_column)
+{
+	struct plan_limits limits = {0};
+	struct plan_probe probe = {0};
+	struct text header = {0};
+	struct table_writer table;
+	struct error error = {0};
+	const char *const text = "ttft.p99<=700,hit_rate>=0.1,ttft.p99<=500,hit_rate<=0.9,steps<=7";
+	char *written = NULL;
+	size_t size = 0;
+
+	require(metric_limits_parse("--slo", text, false, limits.list, &limits.count, &error) ==
+			STATUS_OK,
+		"%s", error.text);
+	for (uint32_t i = 0; i < limits.count; i++) {
+		probe.limits[i] = (struct result_value){true, i + 0.5};
+	}
+	plan_probe_header(&header, &limits);
+	const char *names = strstr(header.bytes, "\tlimit.");
+	cr_assert_str_eq(names, "\tlimit.ttft.p99\tlimit.hit_rate\tlimit.steps");
+	FILE *file = open_memstream(&written, &size);
+	table_begin(&table, file, header.bytes);
+	plan_probe_write(&table, "c", &probe, &limits);
+	table_end(&table);
+	fclose(file);
+	const char *values = strstr(written, "\t0.5");
+	require(values != NULL, "%s", written);
+	cr_assert_str_eq(values, "\t0.500000\t1.500000\t4.500000\n");
+	free(written);
+	text_deinit(&header);
+}
+
 Test(plan_file, a_sweep_is_read_as_it_was_written)
 {
 	struct made_sweep made = {.parameters = 3, .values = 4, .has_failures = true};
@@ -175,6 +208,34 @@ Test(plan_file, a_bad_sweep_is_refused_in_one_line)
 	require_refused("sweep.tsv", "\t512\t", "\t513\t", "a value of this parameter");
 	require_refused("sweep.tsv", "ttft.p99", "ttft.p98", "ttft.p99");
 	require_refused("sweep.tsv", "\t0.0", "\t7.0", "0 to 1");
+}
+
+Test(plan_file, a_sweep_of_too_many_runs_is_refused)
+{
+	enum { RUNS_MAX = 100000 };
+	char file[TEMPORARY_PATH_BYTES + 16];
+	struct text many = {0};
+	struct error error = {0};
+
+	make_sweep(folder, "sweep", &made_sweep_ordinary, path);
+	snprintf(file, sizeof(file), "%s/%s", path, SWEEP_RUNS);
+	char *text = file_read(file, NULL);
+	const char *row = strchr(text, '\n') + 1;
+	size_t bytes = strcspn(row, "\n") + 1;
+	text_add_bytes(&many, text, (size_t)(row - text));
+	for (uint32_t i = 0; i < RUNS_MAX; i++) {
+		text_add_bytes(&many, row, bytes);
+	}
+	file_write(file, many.bytes, many.byte_count);
+	require(open_either(false, &error) == STATUS_OK, "%s", error.text);
+	text_add_bytes(&many, row, bytes);
+	file_write(file, many.bytes, many.byte_count);
+	require(open_either(false, &error) == STATUS_INPUT, "it was read");
+	require(strstr(error.text, "/sweep.tsv:100002: column run: found '") != NULL &&
+			strstr(error.text, "', expected a table of at most 100,000 rows") != NULL,
+		"%s", error.text);
+	text_deinit(&many);
+	free(text);
 }
 
 Test(plan_file, a_table_that_figures_cannot_draw_is_refused)
