@@ -70,8 +70,6 @@ Test(plan_file, limits_on_a_metric_have_one_column)
 	struct table_writer table;
 	struct error error = {0};
 	const char *const text = "ttft.p99<=700,hit_rate>=0.1,ttft.p99<=500,hit_rate<=0.9,steps<=7";
-	char *written = NULL;
-	size_t size = 0;
 
 	require(metric_limits_parse("--slo", text, false, limits.list, &limits.count, &error) ==
 			STATUS_OK,
@@ -82,11 +80,13 @@ Test(plan_file, limits_on_a_metric_have_one_column)
 	plan_probe_header(&header, &limits);
 	const char *names = strstr(header.bytes, "\tlimit.");
 	cr_assert_str_eq(names, "\tlimit.ttft.p99\tlimit.hit_rate\tlimit.steps");
-	FILE *file = open_memstream(&written, &size);
+	temporary_write(folder, "probes", "", path);
+	FILE *file = fopen(path, "w");
 	table_begin(&table, file, header.bytes);
 	plan_probe_write(&table, "c", &probe, &limits);
 	table_end(&table);
 	fclose(file);
+	char *written = file_read(path, NULL);
 	const char *values = strstr(written, "\t0.5");
 	require(values != NULL, "%s", written);
 	cr_assert_str_eq(values, "\t0.500000\t1.500000\t4.500000\n");
