@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/integer.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
@@ -59,14 +60,15 @@ static void read_again(struct decision_trail *out, const struct decision_trail *
 	cJSON_Delete(json);
 }
 
-/* The second run differs from one step on, or ends earlier or later, or is equal. */
+/* The second run differs from one step on, or ends earlier or later, or is equal. The interval is
+   one stride, or all behind the last checkpoint of both. */
 static void parting_body(struct prop *prop, const void *context)
 {
 	static struct made_run a, b;
 	const char *folder = context;
 	char path[TEMPORARY_PATH_BYTES + 16];
 	struct decision_trail a_trail, b_trail, kept;
-	uint64_t first = 0, end = 0;
+	uint64_t first = UINT64_MAX, end = 0;
 
 	a.step_count = prop_range(prop, 1, prop_chance(prop, 1, 4) ? STEPS_MAX : 300);
 	for (uint32_t i = 0; i < a.step_count; i++) {
@@ -92,6 +94,11 @@ static void parting_body(struct prop *prop, const void *context)
 	require_equal(is_parted, is_changed || b.step_count != a.step_count);
 	require(!is_parted || (first <= parting && parting < end), "[%u, %u) without %u",
 		(unsigned)first, (unsigned)end, parting);
+	uint64_t stride = u64_max(kept.stride, b_trail.stride);
+	bool is_behind = end == u64_max(a.step_count, b.step_count) &&
+			 first + stride > u64_min(a.step_count, b.step_count);
+	require(!is_parted || end - first == stride || is_behind, "[%u, %u) of strides of %u",
+		(unsigned)first, (unsigned)end, (unsigned)stride);
 	require(a_trail.times != b_trail.times, "the times have equal hashes");
 	decision_trail_close(&a_trail);
 	decision_trail_close(&b_trail);

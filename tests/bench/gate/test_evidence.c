@@ -3,12 +3,14 @@
 #include <criterion/criterion.h>
 #include <glob.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/gate/judge.h"
 #include "engine/base/memory.h"
 #include "reports/results/results.h"
+#include "tests/harness/files.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
@@ -197,6 +199,15 @@ static void require_equal_evidence(const struct evidence *a, const struct eviden
 	}
 }
 
+static void write_baseline(const struct evidence *evidence, const char *path)
+{
+	FILE *file = fopen(path, "w");
+
+	require(file != NULL, "%s", path);
+	evidence_write(evidence, "the case", file);
+	fclose(file);
+}
+
 static void baseline_body(struct prop *prop, const void *context)
 {
 	struct evidence evidence, again;
@@ -206,13 +217,17 @@ static void baseline_body(struct prop *prop, const void *context)
 	make_evidence(prop, &evidence);
 	make_runs(prop, &evidence);
 	snprintf(path, sizeof(path), "%s/case.json", (const char *)context);
-	FILE *file = fopen(path, "w");
-	require(file != NULL, "%s", path);
-	evidence_write(&evidence, "case", file);
-	fclose(file);
+	write_baseline(&evidence, path);
 	evidence_read(&again, path, &error);
 	require(error.status == STATUS_OK, "%s", error.text);
 	require_equal_evidence(&evidence, &again);
+	char *text = file_read(path, NULL);
+	require(strstr(text, "\"case\":\t\"the case\"") != NULL, "no name in %s", text);
+	write_baseline(&again, path);
+	char *same = file_read(path, NULL);
+	require(strcmp(same, text) == 0, "found\n%s\nexpected\n%s", same, text);
+	free(same);
+	free(text);
 	evidence_close(&evidence);
 	evidence_close(&again);
 }

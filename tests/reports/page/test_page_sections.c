@@ -149,7 +149,7 @@ Test(page_sections, a_verdict_has_the_load)
 static void require_cautions(const char *summary, const char *config, bool is_calibrated,
 	double outside, const char *expected)
 {
-	struct result results[3] = {
+	struct result results[4] = {
 		{.is_calibrated = true}, {.is_calibrated = is_calibrated}, {.is_calibrated = true}};
 	struct result *second = &results[1];
 	struct text page = {0};
@@ -165,6 +165,8 @@ static void require_cautions(const char *summary, const char *config, bool is_ca
 	put(second, VALUE_REJECTED_NEVER_FITS, 1);
 	put(second, VALUE_OUTSIDE_TIME, outside);
 	put(&results[0], VALUE_OUTSIDE_TIME, OUTSIDE_MOST);
+	put(&results[3], VALUE_OUTSIDE_TIME, 1); /* one behind the last, with all of it */
+	results[3].is_beyond_memory = true;
 	page_calibration(&page, results, 3);
 	cr_assert_str_eq(page.bytes == NULL ? "" : page.bytes, expected);
 	text_deinit(&page);
