@@ -208,7 +208,6 @@ static enum status read_runs(
 		sweep->runs = memory_grow(
 			sweep->runs, &capacity, sweep->run_count + 1, sizeof(*sweep->runs));
 		struct sweep_run *run = &sweep->runs[sweep->run_count++];
-		memset(run, 0, sizeof(*run));
 		TRY(read_run(sweep, table, &columns, run, error));
 	}
 	return error->status;

@@ -199,6 +199,14 @@ Test(whole_pages, fleets_and_levels)
 	require_page("fleets", false);
 }
 
+/* Equal replicas of two GPUs each, of which some get no request. */
+Test(whole_pages, a_fleet_of_equals)
+{
+	session(TRACE REPLAY "-tp 2 --replicas 6 --router prefix --kv-blocks 40 --out one");
+	session("quire report one --out page.html");
+	require_page("fleet", false);
+}
+
 /* The recording of a slower engine passes for a real run. */
 Test(whole_pages, a_real_run_and_a_simulated_one)
 {

@@ -1,8 +1,10 @@
 #include "bench/gate/child.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "engine/base/clock.h"
 #include "tests/harness/require.h"
@@ -18,6 +20,12 @@ static void start(struct child *child, const char *line, uint64_t limit_ns)
 	struct error error = {0};
 
 	require(child_start(child, arguments, limit_ns, &error) == STATUS_OK, "%s", error.text);
+}
+
+/* No child runs, or has ended without being asked for its end. */
+static void require_none(void)
+{
+	require(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "a child is left");
 }
 
 static void wait_for(struct child *child)
@@ -87,6 +95,20 @@ Test(child, each_of_several_is_told)
 	require(children[0].process > 0, "the other one has ended");
 	child_close(&children[0]); /* kills it */
 	child_close(&children[1]);
+	require_none();
+}
+
+Test(child, a_program_that_is_not_there_is_named)
+{
+	const char *const arguments[] = {"/nowhere/at all", NULL};
+	struct child child;
+	struct error error = {0};
+
+	require_equal(child_start(&child, arguments, 0, &error), STATUS_FILE);
+	cr_assert_str_eq(
+		error.text, "/nowhere/at all: cannot be started: No such file or directory");
+	require_none();
+	child_close(&child);
 }
 
 /* SIGTERM at the limit. A child that ignores it is killed once its grace is over, for which the

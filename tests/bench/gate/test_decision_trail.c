@@ -75,7 +75,7 @@ static void parting_body(struct prop *prop, const void *context)
 		a.rows[i] = (uint8_t)(i * 7);
 	}
 	b = a;
-	uint32_t parting = prop_range(prop, 0, a.step_count - 1);
+	uint32_t parting = prop_chance(prop, 1, 4) ? 0 : prop_range(prop, 0, a.step_count - 1);
 	bool is_changed = prop_chance(prop, 1, 2), is_shorter = prop_chance(prop, 1, 3);
 	if (is_changed) {
 		b.rows[parting]++;

@@ -231,7 +231,9 @@ Test(page_sections, evenness_of_a_fleet_is_said_in_words)
 		cJSON *root = cJSON_Parse(text);
 		result.root.node = root;
 		require_in(add_fleet, &result, rows[i].words);
-		require_in(add_fleet, &result, "Jain's index is 0.900 (1 if all");
+		require_in(add_fleet, &result,
+			"Jain's index is 0.900 (1 if all have the "
+			"same, 1 over their number if one has all).</p>\n");
 		require_in(add_fleet, &result,
 			"(regret)</th><td>12</td></tr>\n<tr><th scope=\"row\">Hit rate of one "
 			"cache "
