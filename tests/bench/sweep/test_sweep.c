@@ -249,7 +249,7 @@ Test(sweep, one_estimate_makes_a_sweep_uncalibrated)
 			"sweep trace.jsonl " ENGINE " --kv-blocks 40 --grid gpu=%s --out one",
 			rows[i].gpus);
 		run_shell(&fixture, 0, "rm -rf one");
-		quire(&fixture, 0, line, "runs are complete");
+		quire(&fixture, 0, line, " complete (");
 		cJSON *summary = json_in(&fixture, "one/" SWEEP_SUMMARY);
 		require_equal(cJSON_IsTrue(cJSON_GetObjectItem(summary, "calibrated")),
 			rows[i].is_calibrated);
@@ -292,12 +292,12 @@ Test(sweep, a_folder_of_others_is_refused_in_a_line)
 			"it; name another folder, or --force writes into it\n");
 		run_shell(&fixture, 0, "ls -lA one | cmp - before && rm before");
 	}
-	quire(&fixture, 0, ONE_RUN " --force", "1 of 1 runs are complete (0 were before)");
+	quire(&fixture, 0, ONE_RUN " --force", "1 of 1 run is complete (0 were before)");
 	run_shell(&fixture, 0, "test -L one/link && echo more >one/notes.txt");
-	quire(&fixture, 0, ONE_RUN, "1 of 1 runs are complete (1 were before)");
+	quire(&fixture, 0, ONE_RUN, "1 of 1 run is complete (1 was before)");
 	run_shell(
 		&fixture, 0, "rm -rf one && mkdir one && touch one/.hidden one/sweep.json.9.part");
-	quire(&fixture, 0, ONE_RUN, "1 of 1 runs are complete (0 were before)");
+	quire(&fixture, 0, ONE_RUN, "1 of 1 run is complete (0 were before)");
 	close_fixture(&fixture);
 }
 
@@ -399,7 +399,7 @@ Test(sweep, a_run_with_other_files_is_run_again)
 	quire(&fixture, 0, TWO, "(2 were before)");
 	for (uint32_t i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++) {
 		run_shell(&fixture, 0, breaks[i]);
-		quire(&fixture, 0, TWO, "(1 were before)");
+		quire(&fixture, 0, TWO, "(1 was before)");
 		run_shell(&fixture, 0,
 			"for f in good/seed=2/*.tsv good/seed=2/summary.json; do "
 			"cmp $f one/seed=2/${f##*/} || exit 1; done");
@@ -455,7 +455,7 @@ Test(sweep, a_grid_without_runs_of_the_folder_is_refused)
 	quire(&fixture, 2, GPUS("h100"), "has the run gpu=h200");
 	run_shell(&fixture, 0, "diff -r one before");
 	quire(&fixture, 0, GPUS("h200,h100"), "2 of 2 runs are complete (2 were before)");
-	quire(&fixture, 0, GPUS("h100") " --force", "1 of 1 runs are complete (0 were before)");
+	quire(&fixture, 0, GPUS("h100") " --force", "1 of 1 run is complete (0 were before)");
 	close_fixture(&fixture);
 }
 

@@ -751,7 +751,7 @@ Test(trace, refuses_bad_ids)
 			"for the rest at 512 tokens an id (--trace-block-size 256 would fit)"},
 		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1024,\"output_length\":1,"
 			   "\"hash_ids\":[1]}"),
-			"bad:2: hash_ids: found 1 ids for input_length 1024, expected 2 at 512 "
+			"bad:2: hash_ids: found 1 id for input_length 1024, expected 2 at 512 "
 			"tokens an id (--trace-block-size 1024 would fit)"},
 	};
 
