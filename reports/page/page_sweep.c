@@ -111,8 +111,8 @@ static void add_figures(
 		count += columns->is_shown[i];
 	}
 	if (run->status != SWEEP_RUN_COMPLETE) {
-		text_format(page, "<td class=\"words worse\" colspan=\"%u\">%s: ", count,
-			sweep_run_statuses[run->status]);
+		text_format(page, "<td class=\"words worse\" colspan=\"%u\">%s%s", count,
+			sweep_run_statuses[run->status], run->message[0] == '\0' ? "" : ": ");
 		text_add_escaped(page, run->message);
 		text_add(page, "</td>");
 		return;

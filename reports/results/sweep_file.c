@@ -173,7 +173,8 @@ static enum status read_run(const struct sweep_file *sweep, const struct table_r
 	uint32_t status = 0;
 
 	run->name = copy(table->cells[columns->run]);
-	run->message = copy(table->cells[columns->message]);
+	const char *message = table->cells[columns->message];
+	run->message = copy(strcmp(message, "-") == 0 ? "" : message);
 	cell_word(table, columns->status, sweep_run_statuses, "complete, failed or missing",
 		&status, error);
 	run->status = status;

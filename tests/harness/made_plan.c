@@ -329,14 +329,18 @@ static uint32_t value_count(const struct made_sweep *made, uint32_t parameter)
 	return made->values < most ? made->values : most;
 }
 
-static void add_run(struct text *table, const struct made_sweep *made, uint32_t run)
+static void add_run(
+	struct text *table, const struct made_sweep *made, uint32_t run, bool is_missing)
 {
 	uint32_t at = run;
 	double blocks = 256, seats = 32, shift = 1;
-	bool is_failed = made->has_failures && run % 7 == 6;
+	bool is_failed = made->has_failures && run % 7 == 6 && !is_missing;
 	char value[32];
 
-	text_format(table, "r%04u\t%s\t%s", run, is_failed ? "failed" : "complete",
+	text_format(table, "r%04u\t%s\t%s", run,
+		is_missing  ? "missing"
+		: is_failed ? "failed"
+			    : "complete",
 		is_failed ? "--kv-blocks 256: found fewer than a request needs" : "-");
 	for (uint32_t i = 0; i < made->parameters; i++) {
 		uint32_t index = at % value_count(made, i);
@@ -350,7 +354,7 @@ static void add_run(struct text *table, const struct made_sweep *made, uint32_t 
 	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
 		const struct metric *metric = metric_find(sweep_metrics[i]);
 		double share = blocks / (blocks + 3000) * seats / (seats + 10) * shift / 2;
-		if (is_failed) {
+		if (is_failed || is_missing) {
 			text_add(table, "\t-");
 		} else if (strcmp(metric->unit, "share") == 0) {
 			text_format(table, "\t%.6f", share);
@@ -410,7 +414,7 @@ void make_sweep(const char *folder, const char *name, const struct made_sweep *m
 	sweep_header(&table, parameter_names, made->parameters);
 	text_add(&table, "\n");
 	for (uint32_t i = 0; i < runs; i++) {
-		add_run(&table, made, i);
+		add_run(&table, made, i, made->has_failures && i + 1 == runs);
 	}
 	made_write(path, SWEEP_RUNS, &table);
 	if (made->has_cache) {

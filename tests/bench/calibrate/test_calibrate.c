@@ -1,4 +1,5 @@
 #include "bench/calibrate/fit.h"
+#include "bench/calibrate/heat.h"
 #include "bench/calibrate/plan.h"
 #include "bench/calibrate/points.h"
 #include "bench/calibrate/profile.h"
@@ -586,15 +587,14 @@ Test(fit, too_few_steps_are_refused)
 
 TestSuite(calibrated, .init = set_up, .fini = tear_down);
 
-/* Fits made-up points, writes the profile; its path is in `path` (TEMPORARY_PATH_BYTES + 16). */
-static void write_profile(struct calibrate_points *points, char *path)
+/* Fits points, writes the profile; its path is in `path` (TEMPORARY_PATH_BYTES + 16). */
+static void write_profile_of(struct calibrate_points *points, char *path)
 {
 	const struct calibrate_setup setup = setup_of_h200();
 	struct calibrate_fit fit;
 	struct gpu_profile memory;
 	struct error error = {STATUS_OK, ""};
 
-	make_points(points, 600, 0.01);
 	snprintf(path, TEMPORARY_PATH_BYTES + 16, "%s/mine.json", folder);
 	enum status status = calibrate_fit(&fit, points, &setup, 0, &error);
 	if (status == STATUS_OK) {
@@ -604,6 +604,31 @@ static void write_profile(struct calibrate_points *points, char *path)
 		status = calibrate_profile_write(path, &fit, points, &memory, &error);
 	}
 	require(status == STATUS_OK, "%s", error.text);
+}
+
+/* The same of made-up points. */
+static void write_profile(struct calibrate_points *points, char *path)
+{
+	make_points(points, 600, 0.01);
+	write_profile_of(points, path);
+}
+
+Test(calibrated, the_heat_of_points_is_in_the_profile)
+{
+	const struct heat_prices heat = {0.2, 0.1, 5e7};
+	char path[TEMPORARY_PATH_BYTES + 16];
+	struct calibrate_points points;
+	static struct gpu_profile profile;
+	struct error error = {STATUS_OK, ""};
+
+	make_points(&points, 600, 0.01);
+	calibrate_heat_remove(&points, &heat);
+	write_profile_of(&points, path);
+	require(gpu_profile_find(path, &profile, &error) == STATUS_OK, "%s", error.text);
+	require(profile.heat.prompt == heat.prompt && profile.heat.decode == heat.decode &&
+			profile.heat.decay_ns == heat.decay_ns,
+		"%g, %g, %g", profile.heat.prompt, profile.heat.decode, profile.heat.decay_ns);
+	calibrate_points_free(&points);
 }
 
 Test(calibrated, a_profile_prices_as_the_fit_predicts)

@@ -97,10 +97,9 @@ static void add_row(struct plan *plan, const struct trace_row *row, uint64_t *id
 }
 
 /* As a replay reads it. */
-static void make_plan(struct plan *plan, uint64_t seed)
+static void make_plan_of(struct plan *plan, const struct calibrate_plan *wanted)
 {
 	char path[TEMPORARY_PATH_BYTES + 32];
-	const struct calibrate_plan wanted = plan_of(seed);
 	const struct trace_options options = {.trace_block_size = CALIBRATE_ID_TOKENS};
 	struct calibrate_plan_size size;
 	struct trace *trace;
@@ -112,7 +111,7 @@ static void make_plan(struct plan *plan, uint64_t seed)
 	memset(plan, 0, sizeof(*plan));
 	snprintf(path, sizeof(path), "%s/plan.jsonl", folder);
 	FILE *file = fopen(path, "w");
-	calibrate_plan_write(&wanted, file, &size);
+	calibrate_plan_write(wanted, file, &size);
 	fclose(file);
 	plan->chosen = size.scenes;
 	require(trace_open(&trace, path, &options, &error) == STATUS_OK, "%s", error.text);
@@ -126,6 +125,13 @@ static void make_plan(struct plan *plan, uint64_t seed)
 	trace_close(trace);
 	plan->scenes = plan->rows[plan->count - 1].scene;
 	require(plan->scenes < SCENES_MOST, "%u scenes", plan->scenes);
+}
+
+static void make_plan(struct plan *plan, uint64_t seed)
+{
+	const struct calibrate_plan wanted = plan_of(seed);
+
+	make_plan_of(plan, &wanted);
 }
 
 static void free_plan(struct plan *plan)
@@ -266,6 +272,35 @@ Test(calibrate_plan, turns_have_ids_and_none_in_turn)
 	}
 	require(turns > 400 && stored > 100, "%u turns, %u with a prefix", turns, stored);
 	free_plan(&plan);
+}
+
+/* ---- small engines ---- */
+
+/* Engines of which some limit is at, below or above what scenes ask for. */
+Test(calibrate_plan, a_small_engine_can_run_every_request)
+{
+	static const uint32_t lengths[] = {1000, 2047, 2048, 2049, 20000, 33000, 40000, 131072};
+	static const uint32_t tokens[] = {512, 2048, 16384};
+
+	for (uint32_t i = 0; i < 24; i++) {
+		struct calibrate_plan wanted = plan_of(i);
+		struct plan plan;
+		wanted.max_model_len = lengths[i % 8];
+		wanted.max_num_batched_tokens = tokens[i / 8];
+		wanted.kv_blocks = 4 * (wanted.max_model_len / wanted.block_size + 1);
+		wanted.max_num_seqs = 8;
+		make_plan_of(&plan, &wanted);
+		for (uint32_t k = 0; k < plan.count; k++) {
+			const struct row *row = &plan.rows[k];
+			require(row->input + row->output <= wanted.max_model_len,
+				"%u tokens at most, row %u: %u and %u", wanted.max_model_len, k,
+				row->input, row->output);
+			require(row->stored < row->input, "row %u: %u of %u stored", k, row->stored,
+				row->input);
+		}
+		require(plan.chosen > 0, "no scene for %u tokens", wanted.max_model_len);
+		free_plan(&plan);
+	}
 }
 
 /* ---- order ---- */

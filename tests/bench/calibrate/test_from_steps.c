@@ -296,7 +296,19 @@ Test(from_steps, wrong_options_are_refused)
 		folder, 2, "calibrate --from-steps @/log.tsv --measured --name v --out @/a"));
 	char *out = quire_output(
 		folder, 2, "calibrate --from-steps @/log.tsv --kv-blocks 90000 --name v --out @/a");
-	require(strstr(out, "--kv-blocks 90000: beside the weights, ") != NULL, "%s", out);
+	static const char said[] = "--kv-blocks 90000: beside the weights, ";
+	const char *at = strstr(out, said);
+	require(at != NULL, "%s", out);
+	for (uint32_t more = 0; more < 2; more++) { /* as many fit as it says */
+		char line[256];
+		snprintf(line, sizeof(line),
+			"calibrate --from-steps @/log.tsv --kv-blocks %ld --name v --out @/a",
+			atol(at + strlen(said)) + more);
+		char *refusal = quire_output(folder, 2, line);
+		require((strstr(refusal, "beside the weights") != NULL) == (more == 1), "%s",
+			refusal);
+		free(refusal);
+	}
 	free(out);
 }
 

@@ -179,6 +179,15 @@ Test(bootstrap, runs_alone_are_drawn_where_requests_are_not_known)
 		require(ratio.low == figures.low && ratio.high == figures.high, "%u: %g to %g", i,
 			ratio.low, ratio.high);
 	}
+	for (uint32_t few = 2 * BOOTSTRAP_BLOCKS_MIN - 1; few <= 2 * BOOTSTRAP_BLOCKS_MIN; few++) {
+		for (uint32_t run = 0; run < RUNS; run++) {
+			base.requests[run].count = value.requests[run].count = few;
+		}
+		struct ratio ratio =
+			bootstrap_ratio(&base.side, &value.side, LATENCY_TTFT, STATISTIC_MEAN);
+		bool is_alone = ratio.low == figures.low && ratio.high == figures.high;
+		require(is_alone == (few < 2 * BOOTSTRAP_BLOCKS_MIN), "%u requests", few);
+	}
 	base.side.run_count = 1;
 	require(!bootstrap_ratio(&base.side, &value.side, LATENCY_TTFT, STATISTIC_MEAN).is_known,
 		"one run");

@@ -315,6 +315,29 @@ Test(judge, measured_figures_are_judged_by_their_interval)
 		"better\n");
 }
 
+/* Of what must not fall, the upper end decides. */
+Test(judge, a_lower_limit_is_judged_by_the_upper_end)
+{
+	static const double near[] = {100, 101, 99, 100}, wide[] = {60, 180, 100, 170};
+	static const double slow[] = {70, 71, 69, 70};
+	struct request_latencies none[RUNS_MAX] = {{0}};
+
+	base.evidence.is_computed = value.evidence.is_computed = true;
+	base.evidence.requests = value.evidence.requests = none;
+	add_limits("requests_per_s>=-5%");
+	set(&base, "requests_per_s", RUNS_MAX, near);
+	set(&value, "requests_per_s", RUNS_MAX, wide);
+	require_verdict(true, GATE_PASS, "");
+	const struct gate_figure *figure = &verdict.figures[0];
+	require(figure->ratio.is_known && figure->ratio.high > 1.5, "%g", figure->ratio.high);
+	double least = 0.95 * figure->ratio.ratio / figure->ratio.high - 1;
+	require(figure->least_seen > least - 1e-12 && figure->least_seen < least + 1e-12, "%g",
+		figure->least_seen);
+	set(&value, "requests_per_s", RUNS_MAX, slow);
+	require_verdict(true, GATE_REGRESSED,
+		"requests_per_s 100 to 70.0 (\u221230.0\u00a0%), limit requests_per_s>=-5%\n");
+}
+
 Test(judge, costs_of_another_machine_are_shown)
 {
 	rules.measures[COST_INSTRUCTIONS] = rules.measures[COST_BYTES_WRITTEN] = true;

@@ -35,10 +35,11 @@ Test(suite, a_case_takes_what_it_lacks_from_the_defaults)
 		" {\"name\": \"b\", \"make\": \"--requests 5\", \"limits\": \"\","
 		" \"measure\": [], \"repeats\": 1, \"cost_limits_percent\": {\"instructions\": "
 		"2}},\n"
-		" {\"name\": \"c\", \"tape\": \"b\"}]}",
+		" {\"name\": \"c\", \"tape\": \"b\"},\n"
+		" {\"name\": \"d\", \"trace\": \"/of/all.jsonl\"}]}",
 		folder, &error);
 	require(status == STATUS_OK, "%s", error.text);
-	require_equal(suite.count, 3);
+	require_equal(suite.count, 4);
 	const struct suite_case *a = &suite.cases[0], *b = &suite.cases[1];
 	require_equal(a->option_count, 4);
 	cr_assert_str_eq(a->options[1], "4");
@@ -55,6 +56,7 @@ Test(suite, a_case_takes_what_it_lacks_from_the_defaults)
 	require_equal(b->measures[COST_INSTRUCTIONS], false);
 	require(b->cost_limit[COST_INSTRUCTIONS] == 0.02, "%g", b->cost_limit[COST_INSTRUCTIONS]);
 	require(suite.cases[2].tape == b, "another tape");
+	cr_assert_str_eq(suite.cases[3].trace, "/of/all.jsonl");
 	suite_close(&suite);
 	temporary_remove(folder);
 }

@@ -728,6 +728,7 @@ Test(plan, names_each_profile_of_a_fleet_once)
 	open_plan(&plan, "f");
 	cr_assert_str_eq(plan.configurations[0].profile,
 		"my-profile.json, profile.json, profile.json2.json");
+	require(plan.configurations[0].gpus == 5, "%g GPUs", plan.configurations[0].gpus);
 	plan_file_close(&plan);
 	text_deinit(&table);
 	free(profile);

@@ -71,7 +71,7 @@ static double oracle_margin(
 struct trail {
 	struct search_probe probes[PROBES_MOST];
 	bool passes[PROBES_MOST], is_void[PROBES_MOST];
-	uint32_t count;
+	uint32_t count, surprises; /* rounds when the search was thought to be at its end */
 	struct search_answer answer;
 };
 
@@ -86,6 +86,9 @@ static void run_search(const struct search_options *options, const struct oracle
 
 	memset(trail, 0, sizeof(*trail));
 	for (;;) {
+		uint32_t expected = search_expected(search);
+		require(expected >= out_count, "%u expected, %u out", expected, out_count);
+		bool is_idle = out_count == 0;
 		while (out_count < workers && search_next(search, &out[out_count])) {
 			require(trail->count < PROBES_MOST, "the search does not end");
 			require_equal(out[out_count].number, trail->count);
@@ -94,6 +97,7 @@ static void run_search(const struct search_options *options, const struct oracle
 		if (out_count == 0) {
 			break;
 		}
+		trail->surprises += is_idle && expected == 0;
 		seed = seed * 6364136223846793005u + 1442695040888963407u;
 		uint32_t picked = (uint32_t)(seed >> 33) % out_count;
 		struct search_probe probe = out[picked];
@@ -452,8 +456,8 @@ Test(search, takes_few_probes_from_a_good_start)
 		const struct oracle oracle = {
 			.threshold = threshold, .utilisation = 1.1 * 1e6 / (double)threshold};
 		run_search(&options, &oracle, 2, 1, &trail);
-		require(trail.count <= 15, "%u probes for %llu", trail.count,
-			(unsigned long long)threshold);
+		require(trail.count <= 15 && trail.surprises == 0, "%u probes for %llu, %u",
+			trail.count, (unsigned long long)threshold, trail.surprises);
 	}
 }
 

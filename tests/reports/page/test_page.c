@@ -202,6 +202,8 @@ Test(page, a_run_that_broke_off_says_so)
 	char *page = make_page(folder, directories, 2, "page.html");
 	require_equal(occurrences(page, "class=\"banner\""), 2);
 	require_has(page, "device lost");
+	require_has(
+		page, "The run was stopped by hand; all figures describe the part before that.");
 	require_has(page, "<strong>interrupted</strong>");
 	free(page);
 	temporary_remove(folder);

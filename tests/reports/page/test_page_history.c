@@ -75,6 +75,28 @@ Test(page_history, what_needs_work_comes_first)
 	free(page);
 }
 
+/* The first case's figures changed after the second's; with the names of the cases swapped the
+   newest change still stands first. */
+Test(page_history, the_newest_change_comes_first)
+{
+	static const char *const texts[] = {"id=\"changes\"", "<td class=\"words\">a000014</td>",
+		"<td class=\"words\">a000014</td>", "<td class=\"words\">a00000a</td>", NULL};
+	const char *file = path;
+
+	make_history(folder, "h.jsonl", (struct made_history){30, 4}, path);
+	char *text = file_read(path, NULL);
+	for (char *at = text; (at = strstr(at, "\"c")) != NULL; at += 2) {
+		if (at[3] == '"' && (at[2] == '0' || at[2] == '1')) {
+			at[2] = at[2] == '0' ? '1' : '0';
+		}
+	}
+	file_write(path, text, strlen(text));
+	free(text);
+	char *page = make_page(folder, &file, 1, "page.html");
+	require_order(page, texts);
+	free(page);
+}
+
 Test(page_history, odd_sizes_are_drawn)
 {
 	static const struct made_history sizes[] = {
