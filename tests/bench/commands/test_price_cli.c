@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/harness/process.h"
+#include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
 /* `quire price` as its users run it. */
@@ -85,6 +86,38 @@ Test(price_cli, refuses_ranks_that_do_not_divide_the_model)
 		"@/sim/summary.json && " QUIRE_EXECUTABLE " price @/sim --gpu h200-datasheet");
 	cr_assert(strstr(text, "5") != NULL && strstr(text, "heads") != NULL, "%s", text);
 	free(text);
+}
+
+/* Steps of older engines lack some counts; what a price needs is asked for by its name. */
+Test(price_cli, needs_some_columns_of_the_steps)
+{
+	static const char *const required[] = {"step", "start_ns", "elapsed_ns", "host_ns",
+		"decode_rows", "prefill_rows", "prefill_tokens", "decode_context_tokens",
+		"prefill_attention_pairs", "sampled_rows"};
+	uint32_t refused = 0;
+
+	free(quire_output(folder, 0, "replay @/t.jsonl --steps --out @/sim"));
+	for (uint32_t column = 1;; column++) {
+		struct process_result result = shell_run(folder,
+			"head -1 sim/steps.tsv | cut -sf %u | tr -d '\n'; mkdir -p cut && "
+			"cp sim/summary.json cut && cut --complement -f %u sim/steps.tsv "
+			">cut/steps.tsv && '%s' price cut >priced",
+			column, column, QUIRE_EXECUTABLE);
+		bool is_required = false;
+		if (result.out[0] == '\0') {
+			process_result_free(&result);
+			break;
+		}
+		for (uint32_t i = 0; i < 10; i++) {
+			is_required |= strcmp(result.out, required[i]) == 0;
+		}
+		require(result.code == (is_required ? 2 : 0), "%s: %d: %s", result.out, result.code,
+			result.err);
+		require(!is_required || strstr(result.err, result.out) != NULL, "%s", result.err);
+		refused += is_required;
+		process_result_free(&result);
+	}
+	require_equal(refused, 10);
 }
 
 Test(price_cli, names_the_line_of_a_step_that_no_run_recorded)

@@ -49,6 +49,7 @@ static void shell(const char *folder, const char *command)
 {
 	struct process_result result = shell_run(folder, "%s", command);
 
+	require(result.code == 0, "%s: %s%s", command, result.out, result.err);
 	process_result_free(&result);
 }
 
@@ -210,6 +211,7 @@ Test(gate, measured_times_are_judged_by_intervals)
 	temporary_folder(folder);
 	write_suite(folder, REAL);
 	require_gate(folder, "--update", 0, WORDS("1 NEW"));
+	shell(folder, "grep -q requests_ns s-baseline/real.json"); /* without a warmup too */
 	require_gate(folder, "--against '" QUIRE_EXECUTABLE "'", 0, WORDS("1 PASS"));
 	snprintf(path, sizeof(path), "%s/results/real.base.4/summary.json", folder);
 	require(file_exists(path), "no fourth run of the base");

@@ -381,6 +381,8 @@ Test(judge, costs_may_be_all_that_is_judged)
 	value.evidence.trace_xxh64 = "t2";
 	value.evidence.result_hash = "r2";
 	gate_costs_add(&base.evidence.costs, COST_CPU_TIME, 2);
+	rules.measures[COST_INSTRUCTIONS] = true; /* which are known of one side alone */
+	gate_costs_add(&base.evidence.costs, COST_INSTRUCTIONS, 1e9);
 	require_verdict(true, GATE_PASS, "");
 	gate_costs_add(&value.evidence.costs, COST_CPU_TIME, 3.04);
 	require_verdict(true, GATE_REGRESSED, "cpu_ms 2.0 to 3.0 (+52.00 %), limit +3 %\n");
