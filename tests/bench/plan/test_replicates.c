@@ -127,6 +127,17 @@ Test(replicates, memory_has_error_bars_too)
 	plan_file_close(&plan);
 }
 
+Test(replicates, one_is_drawn_but_tells_nothing)
+{
+	struct plan_file plan;
+
+	plan_with(&plan, "one", "--replicates 1");
+	cr_assert_str_eq(plan.answer.sampling.method, "block bootstrap");
+	cr_assert(plan.answer.sampling.window_s.has_value);
+	cr_assert(!plan.answer.sampling.interval.low.has_value);
+	plan_file_close(&plan);
+}
+
 Test(replicates, none_are_made_where_none_are_asked_for)
 {
 	struct plan_file plan;
