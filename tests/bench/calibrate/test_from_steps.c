@@ -10,6 +10,7 @@
 #include "engine/base/counter_hash.h"
 #include "engine/base/table.h"
 #include "sim/price_by_operations.h"
+#include "engine/base/text.h"
 #include "tests/harness/files.h"
 #include "tests/harness/process.h"
 #include "tests/harness/replay_cli.h"
@@ -146,6 +147,26 @@ Test(from_steps, bad_logs_get_one_clear_line)
 		require(strstr(error.text, cases[i].error) != NULL, "%u: %s, expected %s", i,
 			error.text, cases[i].error);
 		step_log_free(&log);
+	}
+}
+
+/* 256 columns are read, of which the first four are needed. */
+Test(from_steps, a_log_of_too_many_columns_is_refused)
+{
+	for (uint32_t columns = 256; columns <= 257; columns++) {
+		struct text text = {0};
+		struct step_log log;
+		struct error error = {0};
+		text_add(&text, NEEDED);
+		for (uint32_t i = 4; i < columns; i++) {
+			text_format(&text, "\tc%u", i);
+		}
+		text_add(&text, "\n");
+		require_equal(read_text(&log, text.bytes, &error), STATUS_INPUT);
+		bool is_read = strstr(error.text, "found no step") != NULL;
+		require(is_read == (columns == 256), "%u columns: %s", columns, error.text);
+		step_log_free(&log);
+		text_deinit(&text);
 	}
 }
 
