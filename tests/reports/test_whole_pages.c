@@ -217,7 +217,8 @@ Test(whole_pages, a_real_run_and_a_simulated_one)
 			     "real/summary.json");
 	session("quire report simulated real --out page.html\n"
 		"grep -q 'How far the simulation is off' page.html\n"
-		"quire compare --errors simulated real >>page.html");
+		"quire compare --errors simulated real >>page.html\n"
+		"quire compare --errors simulated simulated >>page.html");
 	require_page("fidelity", false);
 }
 
