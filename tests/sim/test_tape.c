@@ -294,7 +294,7 @@ Test(tape, an_early_end_is_a_divergence)
 	require_equal(open_text(&fixture, HEADER ROW_0), STATUS_OK);
 	require_equal(play(&fixture, &batches[0], &time), STATUS_OK);
 	require_equal(start(&fixture, 0, &start_ns), STATUS_VERDICT);
-	cr_assert_str_eq(fixture.error.text, "step 1: the tape has ended, after 1 steps");
+	cr_assert_str_eq(fixture.error.text, "step 1: the tape has ended, after 1 step");
 	require_equal(play(&fixture, &batches[1], &time), STATUS_VERDICT);
 	close_tape(&fixture);
 }
@@ -365,7 +365,7 @@ Test(tape, malformed_tapes_are_refused_with_line_and_column)
 		{"step\tstart_ns\n", "steps.tsv:1: column elapsed_ns is missing"},
 		{"step\tstep\n", "steps.tsv:1: found column step twice"},
 		{HEADER "0\t1\n", "steps.tsv:2: found 2 columns, expected the header's 23"},
-		{HEADER "\n", "steps.tsv:2: found 1 columns, expected the header's 23"},
+		{HEADER "\n", "steps.tsv:2: found 1 column, expected the header's 23"},
 		{HEADER "\t1\t1\t1\t1\tnone" COUNTS_0,
 			"steps.tsv:2: column step: found '', expected an integer"},
 		{HEADER "0\t100\r\n", "steps.tsv:2: found a carriage return"},

@@ -43,7 +43,8 @@ Test(clock_cli, a_simulated_step_beyond_its_end_is_named)
 	for (uint32_t i = 0; i < 2; i++) {
 		struct process_result outcome = RUN(fixture.trace, "--gpu", profile, "--overlap",
 			overlaps[i], "--out", fixture.out, "--force");
-		require(strstr(outcome.err, "/slow.json\n") != NULL, "no profile: %s", outcome.err);
+		require(strstr(outcome.err, ", gpu slow.json\n") != NULL, "no profile: %s",
+			outcome.err);
 		require_line(outcome, 2, "step 9317 would end beyond 2^63 ns: it starts at ");
 		cJSON *summary = read_summary(fixture.out);
 		cr_assert_str_eq(text_in(summary, NULL, "status"), "failed");

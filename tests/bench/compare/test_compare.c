@@ -292,7 +292,7 @@ Test(compare, a_folder_without_a_result_is_refused)
 	static const struct {
 		const char *summary, *steps, *part;
 	} cases[] = {
-		{NULL, NULL, "b/summary.json"},
+		{NULL, NULL, "b: is no result folder: it has no summary.json"},
 		{"{", NULL, "b/summary.json:1"},
 		{"[]", NULL, "expected an object"},
 		{"{\"schema\": \"other\"}", NULL, "field schema: found \"other\""},

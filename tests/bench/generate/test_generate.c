@@ -462,7 +462,7 @@ Test(generate, a_prompt_beyond_the_limits_is_refused_before_anything_runs)
 		"continue by 30, expected at most 32 together");
 	engine.max_model_len = 512;
 	engine.kv_block_count = 1;
-	require_unfit(&fixture, &engine, "1 2", "no more than 1 blocks of 16 hold (--kv-blocks)");
+	require_unfit(&fixture, &engine, "1 2", "no more than 1 block of 16 hold (--kv-blocks)");
 	fixture_close(&fixture);
 }
 
@@ -640,7 +640,7 @@ Test(generate, wrong_use_is_answered_in_one_line)
 	require_wrong(&fixture, "generate --model . --prompts none.jsonl", "none.jsonl");
 	require_wrong(&fixture, "generate --model nowhere --prompt a", "model 'nowhere'");
 	require_wrong(&fixture, "generate --model . --prompt a --weights dummy:1 --max-tokens 600",
-		"--prompt: found 1 tokens to continue by 600");
+		"--prompt: found 1 token to continue by 600");
 	temporary_write(fixture.folder, "tokenizer.json", "{}", NULL);
 	require_wrong(&fixture, "generate --model . --weights dummy:1 --prompt a",
 		"./tokenizer.json: field version: found nothing");

@@ -375,7 +375,7 @@ Test(kernel_times, whole_tables)
 		"  qkv                      0.000 s   46.3 %     4.85 TB/s     76.2 TFLOP/s\n"
 		"  decode_attention         0.000 s   26.3 %     0.84 TB/s      1.6 TFLOP/s\n"
 		"  other                    0.000 s    5.2 %     0.00 TB/s        - TFLOP/s\n"
-		"  8 kernels, copies and fills; 1 more were lost\n");
+		"  8 kernels, copies and fills; 1 more was lost\n");
 	free(text);
 	kernel_times_close(times);
 	free(fake);

@@ -110,7 +110,7 @@ Test(safetensors, what_a_header_may_not_say_is_refused)
 	require_refused("{" TENSOR("a", "U8", "[5]", "9007199254740991", "9007199254740992") "}", 4,
 		"field a.data_offsets");
 	require_refused("{" TENSOR("a", "U8", "[1]", "4", "3") "}", 4, "not [4, 3]");
-	require_refused("{" TENSOR("a", "F32", "[1]", "0", "4") "}", 5, "1 bytes behind the last");
+	require_refused("{" TENSOR("a", "F32", "[1]", "0", "4") "}", 5, "1 byte behind the last");
 	require_refused("{" TENSOR("a", "F32", "[2]", "0", "4") "}", 4, "8 bytes, as shape");
 	require_refused("{" TENSOR("a", "F32", "[1]", "0", "4.5") "}", 5, "two offsets");
 	require_refused("{" TENSOR("a", "F32", "[1]", "-4", "0") "}", 5, "two offsets");
@@ -126,7 +126,7 @@ Test(safetensors, what_a_header_may_not_say_is_refused)
 	require_refused(
 		"{" TENSOR("a", "U8", "[4]", "0", "4") "," TENSOR("b", "U8", "[1]", "5", "6") "}",
 		6, "tensor b: found its data at byte 5, expected it at 4");
-	require_refused("{}", 1, "1 bytes behind the last");
+	require_refused("{}", 1, "1 byte behind the last");
 	/* shapes whose product does not fit, or that are none */
 	require_refused("{" TENSOR("a", "F32", "[9007199254740992,2048]", "0", "0") "}", 0,
 		"a size in bytes below 2^64");

@@ -575,11 +575,11 @@ Test(weights, tensors_missing_and_unexpected_are_listed)
 {
 	require_flaw(&(struct flaw){.without = NULL}, false, NULL, "");
 	require_flaw(&(struct flaw){.without = "model.norm.weight", .with = "model.nrom.weight"},
-		false, "1 tensors missing: model.norm.weight", "1 not expected: model.nrom.weight");
+		false, "1 tensor missing: model.norm.weight", "1 not expected: model.nrom.weight");
 	require_flaw(&(struct flaw){.with = "model.layers.1.mlp.up_proj.weight"}, false,
 		"0 tensors missing;", "1 not expected: model.layers.1.mlp.up_proj.weight");
 	require_flaw(&(struct flaw){.without = "lm_head.weight"}, false,
-		"1 tensors missing: lm_head.weight", "0 not expected");
+		"1 tensor missing: lm_head.weight", "0 not expected");
 	require_flaw(&(struct flaw){.without = "lm_head.weight"}, true, NULL, "");
 	require_flaw(&(struct flaw){.without = NULL}, true, "tensor lm_head.weight: found other",
 		"tie_word_embeddings");
