@@ -104,7 +104,7 @@ Test(format_vllm_bench, bad_files_get_one_clear_line)
 	static const struct {
 		const char *text, *error;
 	} cases[] = {
-		{RESULT("1", "[1, 2]", "[1]", ""), "t:1: output_lens: found 1 values, expected 2"},
+		{RESULT("1", "[1, 2]", "[1]", ""), "t:1: output_lens: found 1 value, expected 2"},
 		{RESULT("1", "[1]", "[1]", ", \"start_times\": [1, 2]"),
 			"t:1: start_times: found 2 values, expected 1"},
 		{RESULT("1", "[]", "[]", ""), "t:1: input_lens: found no request"},
