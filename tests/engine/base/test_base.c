@@ -25,6 +25,26 @@ Test(check, aborts_on_a_false_one, .signal = SIGABRT)
 	check(1 + 1 == 3);
 }
 
+Test(check, says_where_and_what_is_false)
+{
+	char text[256] = "";
+	int ends[2], state;
+	require_equal(pipe(ends), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		dup2(ends[1], STDERR_FILENO);
+		check(1 + 1 == 3);
+	}
+	close(ends[1]);
+	require(read(ends[0], text, sizeof(text) - 1) > 0, "nothing was said");
+	close(ends[0]);
+	waitpid(child, &state, 0);
+	require(WIFSIGNALED(state) && WTERMSIG(state) == SIGABRT, "state %d", state);
+	require(strstr(text, "test_base.c:") != NULL &&
+			strstr(text, ": check failed: 1 + 1 == 3\n") != NULL,
+		"'%s'", text);
+}
+
 Test(status, text_is_one_line)
 {
 	struct error error = {STATUS_OK, ""};
