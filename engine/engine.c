@@ -193,13 +193,40 @@ bool engine_next_step_depends_on_arrivals(const struct engine *engine)
 	return engine->scheduler.config.policy->next_step_depends_on_arrivals(&engine->scheduler);
 }
 
+static enum status launch_part(struct engine *engine, struct error *error)
+{
+	bool is_whole = true;
+
+	enum status status = engine->runner->launch_part(engine->runner->state, &is_whole, error);
+	engine->is_launching = status == STATUS_OK && !is_whole;
+	return status;
+}
+
+enum status engine_launch_rest(struct engine *engine, struct error *error)
+{
+	while (engine->is_launching) {
+		TRY(launch_part(engine, error));
+	}
+	return STATUS_OK;
+}
+
 enum status engine_launch(struct engine *engine, struct error *error)
 {
 	const struct batch *batch = &engine->scheduler.batch;
+	const struct runner *runner = engine->runner;
 
-	return has_rows(&batch->counts)
-		       ? engine->runner->launch(engine->runner->state, batch, error)
-		       : STATUS_OK;
+	TRY(engine_launch_rest(engine, error));
+	if (!has_rows(&batch->counts)) {
+		return STATUS_OK;
+	}
+	bool has_step_before = engine->flying_count > 0;
+	TRY(runner->launch(runner->state, batch, error));
+	engine->flying_count++;
+	engine->is_launching = runner->launch_part != NULL;
+	while (engine->is_launching && !(has_step_before && runner->has_ended(runner->state))) {
+		TRY(launch_part(engine, error));
+	}
+	return STATUS_OK;
 }
 
 enum status engine_collect(struct engine *engine, struct step_time *time, struct error *error)
@@ -213,8 +240,13 @@ enum status engine_collect(struct engine *engine, struct step_time *time, struct
 	if (!has_rows(is_before ? &before->counts : &batch->counts)) {
 		return STATUS_OK;
 	}
-	return engine->runner->collect(
-		engine->runner->state, engine->token_ids[step % 2], time, error);
+	if (engine->flying_count == 1) {
+		TRY(engine_launch_rest(engine, error));
+	}
+	TRY(engine->runner->collect(
+		engine->runner->state, engine->token_ids[step % 2], time, error));
+	engine->flying_count--;
+	return STATUS_OK;
 }
 
 void engine_postprocess(struct engine *engine)

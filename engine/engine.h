@@ -112,9 +112,15 @@ enum status engine_step(struct engine *engine, struct step_time *time, struct er
 
 /* engine_execute() in two halves, where the runner can overlap steps. A step whose tokens are all
    forced may be postprocessed once it is launched; the next one may then be scheduled and launched
-   before the first is collected. */
+   before the first is collected.
+
+   A launch may take longer than the step in flight before it. So engine_launch() returns in
+   mid-launch when that step has ended, if the runner can launch in parts; its tokens may then be
+   collected and sent. engine_launch_rest() launches what is left; it is for the caller to call
+   soon, and the next engine_launch() or a collection of that step calls it first. */
 bool engine_can_overlap(const struct engine *engine);
 enum status engine_launch(struct engine *engine, struct error *error);
+enum status engine_launch_rest(struct engine *engine, struct error *error);
 enum status engine_collect(struct engine *engine, struct step_time *time, struct error *error);
 
 /* Whether requests added before the next step may change its decision. */

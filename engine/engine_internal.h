@@ -15,6 +15,8 @@ struct engine {
 	   scheduling two steps are decided and not applied */
 	int32_t *token_ids[2];
 	bool has_applied_before; /* the step applied last is scheduler.before */
+	uint32_t flying_count;	 /* steps that the runner has launched and not collected */
+	bool is_launching;	 /* parts of the latest may be left */
 };
 
 #endif

@@ -41,6 +41,16 @@ struct runner {
 	   ended; NULL: it does not. At most two steps are launched and not collected, and they are
 	   collected in order. The batch may change as soon as launch returns. */
 	enum status (*launch)(void *state, const struct batch *batch, struct error *error);
+
+	/* For steps whose launch takes long, so that the step before can be collected in
+	   mid-launch; NULL, both: launch() launches whole steps. launch_part() launches the next
+	   part of the latest step, if one is left; *is_whole: none is left behind it. has_ended():
+	   the oldest step in flight has ended, so collect() would not wait for the GPU. A step is
+	   launched whole before it is collected and before another is launched. close() may come
+	   in mid-launch. */
+	enum status (*launch_part)(void *state, bool *is_whole, struct error *error);
+	bool (*has_ended)(void *state);
+
 	enum status (*collect)(
 		void *state, int32_t *token_ids, struct step_time *time, struct error *error);
 

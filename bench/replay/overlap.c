@@ -65,6 +65,14 @@ static enum status launch_ahead(
 	return STATUS_OK;
 }
 
+/* Goes on with a launch that was left to hand on the tokens of the step before it. */
+static void launch_rest(struct replay *replay)
+{
+	if (engine_launch_rest(replay->engine, &replay->failure) != STATUS_OK) {
+		replay->has_failed = true;
+	}
+}
+
 /* Records the arrivals that were added before their time was known: the step's end. */
 static void record_known_arrivals(struct replay *replay)
 {
@@ -91,6 +99,7 @@ enum status overlap_advance(struct replay *replay, struct error *error)
 		return STATUS_OK;
 	}
 	replay_record(replay, &kept, &time);
+	launch_rest(replay);
 	record_known_arrivals(replay);
 	if (!replay->is_in_flight) {
 		return STATUS_OK;
@@ -126,7 +135,8 @@ enum status async_run_step(struct replay *replay, struct error *error)
 {
 	struct ahead_step *ahead = &replay->ahead;
 
-	if (!ahead->is_decided) {
+	launch_rest(replay);
+	if (!replay->has_failed && !ahead->is_decided) {
 		TRY(decide(replay, false, error));
 	}
 	if (replay->has_failed) {

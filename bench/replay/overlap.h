@@ -13,7 +13,14 @@
    are forced, so it is known which requests finish in that step, but not how long it takes. So a
    step is launched ahead only if rows that arrive meanwhile cannot change its decisions (enum
    newcomers). The decisions of the step in flight are copied and recorded when it is collected. All
-   results but the durations are the same as without launching ahead. */
+   results but the durations are the same as without launching ahead.
+
+   A step with prompts may take longer to launch than the step in flight takes to end. That step is
+   then collected and recorded in mid-launch, so that its tokens are handed on when they are there,
+   and not when the launch is over:
+
+       host   launch k+1, some parts │ collect k │ record k │ launch k+1, the rest │ decide k+2 ...
+       GPU    ──── step k ─────────┘└──────────── step k+1 ──────────── ... */
 
 /* Ends the step in flight, after launching the next one behind it where that is possible. The
    runner's start() is not called for a step launched ahead. */

@@ -498,6 +498,161 @@ Test(engine, a_step_without_rows_takes_no_time)
 	engine_close(engine);
 }
 
+/* ---- launches in parts ---- */
+
+enum { LAUNCH_PARTS = 5 };
+
+/* A runner whose step before ends when so many parts of the next are launched. */
+struct parts_runner {
+	uint32_t ends_after, fails_at; /* parts of the latest step */
+	uint32_t parts, whole_count, collect_count;
+};
+
+static enum status parts_launch(void *state, const struct batch *batch, struct error *error)
+{
+	struct parts_runner *own = state;
+
+	(void)batch;
+	(void)error;
+	require(own->parts == 0 || own->parts == LAUNCH_PARTS, "%u parts are launched", own->parts);
+	own->parts = 0;
+	return STATUS_OK;
+}
+
+static enum status parts_launch_part(void *state, bool *is_whole, struct error *error)
+{
+	struct parts_runner *own = state;
+
+	require(own->parts < LAUNCH_PARTS, "a part too many");
+	if (++own->parts == own->fails_at) {
+		return error_set(error, STATUS_DEVICE, "part %u fails", own->parts);
+	}
+	*is_whole = own->parts == LAUNCH_PARTS;
+	own->whole_count += *is_whole;
+	return STATUS_OK;
+}
+
+static bool parts_has_ended(void *state)
+{
+	const struct parts_runner *own = state;
+
+	return own->parts >= own->ends_after;
+}
+
+static enum status parts_collect(
+	void *state, int32_t *token_ids, struct step_time *time, struct error *error)
+{
+	struct parts_runner *own = state;
+
+	(void)token_ids;
+	(void)time;
+	(void)error;
+	require(own->collect_count < own->whole_count, "a step that is not launched whole");
+	own->collect_count++;
+	return STATUS_OK;
+}
+
+static struct engine *open_parts(struct runner *runner, struct parts_runner *parts)
+{
+	static const int32_t prompt[4] = {1, 2, 3, 4};
+	static const int32_t forced[9];
+	const struct engine_config config = {.policy = &policy_mixed,
+		.block_size = 4,
+		.kv_block_count = 8,
+		.max_num_seqs = 2,
+		.max_num_batched_tokens = 8,
+		.max_model_len = 16,
+		.eos_token_id = -1};
+	const struct request request = {.prompt = prompt,
+		.prompt_count = 4,
+		.forced = forced,
+		.max_tokens = 9,
+		.ignore_eos = true};
+	struct engine *engine;
+	struct error error = {0};
+
+	*runner = (struct runner){.name = "parts",
+		.state = parts,
+		.launch = parts_launch,
+		.launch_part = parts_launch_part,
+		.has_ended = parts_has_ended,
+		.collect = parts_collect};
+	cr_assert_eq(engine_open(&engine, &config, runner, &error), STATUS_OK);
+	cr_assert_eq(engine_add(engine, &request, NULL), FIT_OK);
+	return engine;
+}
+
+static enum status launch_next(struct engine *engine, struct error *error)
+{
+	cr_assert(engine_schedule(engine) != NULL);
+	enum status status = engine_launch(engine, error);
+	engine_postprocess(engine);
+	return status;
+}
+
+/* A launch stops at the end of the step in flight before it, and only there. Whatever is called
+   next launches the rest first. */
+Test(engine, launches_until_the_step_before_has_ended)
+{
+	for (uint32_t ends_after = 0; ends_after <= LAUNCH_PARTS + 1; ends_after++) {
+		struct parts_runner parts = {.ends_after = ends_after};
+		struct runner runner;
+		struct step_time time;
+		struct error error = {0};
+		struct engine *engine = open_parts(&runner, &parts);
+		uint32_t stop = ends_after < LAUNCH_PARTS ? ends_after : LAUNCH_PARTS;
+
+		/* nothing is in flight */
+		cr_assert_eq(launch_next(engine, &error), STATUS_OK);
+		cr_assert_eq(parts.parts, LAUNCH_PARTS);
+		/* the caller launches the rest, then a collection, then a launch */
+		for (uint32_t i = 0; i < 3; i++) {
+			cr_assert_eq(launch_next(engine, &error), STATUS_OK);
+			cr_assert_eq(parts.parts, stop);
+			cr_assert_eq(engine_collect(engine, &time, &error), STATUS_OK);
+			cr_assert_eq(parts.parts, stop);
+			if (i == 0) {
+				cr_assert_eq(engine_launch_rest(engine, &error), STATUS_OK);
+				cr_assert_eq(parts.parts, LAUNCH_PARTS);
+				cr_assert_eq(engine_launch_rest(engine, &error), STATUS_OK);
+			} else if (i == 1) {
+				cr_assert_eq(engine_collect(engine, &time, &error), STATUS_OK);
+				cr_assert_eq(parts.parts, LAUNCH_PARTS);
+				cr_assert_eq(launch_next(engine, &error), STATUS_OK);
+				cr_assert_eq(parts.parts, LAUNCH_PARTS);
+			}
+		}
+		cr_assert_eq(launch_next(engine, &error), STATUS_OK);
+		cr_assert_eq(parts.whole_count, 5 + (stop == LAUNCH_PARTS));
+		engine_close(engine);
+	}
+}
+
+/* A part that fails is the launch that fails; nothing is launched behind it. The step before can be
+   collected all the same. */
+Test(engine, a_part_that_fails_ends_the_launch)
+{
+	for (uint32_t fails_at = 1; fails_at <= LAUNCH_PARTS; fails_at++) {
+		struct parts_runner parts = {.ends_after = 3};
+		struct runner runner;
+		struct step_time time;
+		struct error error = {0}, none = {0};
+		struct engine *engine = open_parts(&runner, &parts);
+
+		cr_assert_eq(launch_next(engine, &error), STATUS_OK);
+		parts.fails_at = fails_at;
+		enum status status = launch_next(engine, &error);
+		cr_assert_eq(status, fails_at <= 3 ? STATUS_DEVICE : STATUS_OK);
+		cr_assert_eq(engine_collect(engine, &time, &none), STATUS_OK);
+		cr_assert_eq(engine_launch_rest(engine, &error),
+			fails_at <= 3 ? STATUS_OK : STATUS_DEVICE);
+		cr_assert_eq(error.status, STATUS_DEVICE);
+		cr_assert_eq(parts.parts, fails_at);
+		cr_assert_eq(engine_launch_rest(engine, &none), STATUS_OK);
+		engine_close(engine);
+	}
+}
+
 /* Of a prompt's blocks an engine tells those that it has, and those that sequences hold. A longer
    prompt holds four; when it has ended they stay cached, and a shorter one holds two of them. */
 Test(engine, cached_blocks_are_held_or_not)

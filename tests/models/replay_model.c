@@ -36,17 +36,59 @@ static enum status execute(void *state, const struct batch *batch, int32_t *toke
 	return time_of(state, batch->step, time, error);
 }
 
+/* At most most_parts, by the number of steps launched. */
+static uint32_t drawn_parts(const struct replay_scene *scene, uint64_t purpose)
+{
+	uint64_t key = counter_key(scene->seed, purpose);
+
+	return (uint32_t)(counter_hash(key, scene->launch_count) % (scene->most_parts + 1));
+}
+
+static bool fails_in_part(const struct replay_scene *scene)
+{
+	return scene->fails_at_launch && drawn_parts(scene, 3) > 0;
+}
+
 static enum status launch(void *state, const struct batch *batch, struct error *error)
 {
 	struct replay_scene *scene = state;
 
-	if (scene->fails_at_launch && batch->step == scene->fail_at_step) {
+	if (scene->fails_at_launch && batch->step == scene->fail_at_step && !fails_in_part(scene)) {
 		return error_set(error, STATUS_DEVICE, "the device does not listen");
 	}
 	require(scene->launch_count - scene->collect_count < 2, "more than two steps in flight");
+	require(scene->parts_left == 0, "the step before is not launched whole");
+	scene->parts_launched = 0;
+	scene->parts_left = drawn_parts(scene, 3);
 	scene->overlap_count += scene->launch_count > scene->collect_count;
 	scene->launched[scene->launch_count++ % 2] = batch->step;
 	return STATUS_OK;
+}
+
+/* The step that fails does so with its last part. */
+static enum status launch_part(void *state, bool *is_whole, struct error *error)
+{
+	struct replay_scene *scene = state;
+	uint64_t step = scene->launched[(scene->launch_count - 1) % 2];
+
+	if (scene->parts_left > 0) {
+		scene->parts_left--;
+		scene->parts_launched++;
+		if (scene->fails_at_launch && step == scene->fail_at_step &&
+			scene->parts_left == 0) {
+			return error_set(error, STATUS_DEVICE, "the device does not listen");
+		}
+	}
+	*is_whole = scene->parts_left == 0;
+	return STATUS_OK;
+}
+
+static bool has_ended(void *state)
+{
+	const struct replay_scene *scene = state;
+
+	require(scene->launch_count - scene->collect_count == 2, "no step is in flight before");
+	return scene->parts_launched >= drawn_parts(scene, 4);
 }
 
 static enum status collect(
@@ -55,7 +97,11 @@ static enum status collect(
 	struct replay_scene *scene = state;
 
 	(void)token_ids;
-	require(scene->collect_count < scene->launch_count, "nothing is in flight");
+	uint64_t in_flight = scene->launch_count - scene->collect_count;
+
+	require(in_flight > 0, "nothing is in flight");
+	require(in_flight == 2 || scene->parts_left == 0, "it is not launched whole");
+	scene->left_count += scene->parts_left > 0;
 	return time_of(state, scene->launched[scene->collect_count++ % 2], time, error);
 }
 static enum status delay_start(
@@ -78,6 +124,8 @@ struct runner replay_scene_runner(struct replay_scene *scene, bool can_overlap)
 
 	if (can_overlap) {
 		runner.launch = launch;
+		runner.launch_part = scene->most_parts > 0 ? launch_part : NULL;
+		runner.has_ended = scene->most_parts > 0 ? has_ended : NULL;
 		runner.collect = collect;
 	}
 	return runner;

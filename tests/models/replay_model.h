@@ -41,7 +41,10 @@ struct replay_scene {
 	const char *trace_path;
 	bool can_overlap;     /* steps are launched and collected */
 	bool fails_at_launch; /* the step that fails */
+	uint32_t most_parts;  /* of a launch; 0: steps are launched whole */
 	uint64_t launched[2];
+	uint32_t parts_left, parts_launched; /* of the latest step */
+	uint64_t left_count;		     /* steps collected while one behind had parts left */
 	uint64_t launch_count, collect_count, overlap_count;
 };
 

@@ -178,10 +178,13 @@ static void draw_scene(struct prop *prop, struct replay_scene *scene)
 	draw_config(prop, &scene->engine);
 	draw_load(prop, scene);
 	draw_trace(prop, scene);
-	prop_log(prop, "steps take up to %llu ns, start up to %llu ns late, fail at %lld%s%s",
+	scene->most_parts = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 6) : 0;
+	prop_log(prop,
+		"steps take up to %llu ns, start up to %llu ns late, fail at %lld%s%s, up to %u "
+		"parts a launch",
 		(unsigned long long)scene->elapsed_limit, (unsigned long long)scene->delay_limit,
 		(long long)scene->fail_at_step, scene->fails_at_launch ? ", at launch" : "",
-		scene->can_overlap ? ", overlapped" : "");
+		scene->can_overlap ? ", overlapped" : "", scene->most_parts);
 }
 
 /* ---- both run ---- */
@@ -551,17 +554,22 @@ Test(replay, steps_in_flight_change_nothing)
 	struct text timeline = read_text(timeline_path);
 	replay_close(&replay);
 	scene.can_overlap = true;
-	struct text ahead = run_long(&scene, &replay, folder);
-	struct text timeline_ahead = read_text(timeline_path);
-	require_same_text("steps.tsv", &ahead, &one_by_one);
-	require_same_text("the timeline", &timeline_ahead, &timeline);
+	for (scene.most_parts = 0; scene.most_parts <= 4; scene.most_parts += 4) {
+		scene.launch_count = scene.collect_count = scene.overlap_count = 0;
+		struct text ahead = run_long(&scene, &replay, folder);
+		struct text timeline_ahead = read_text(timeline_path);
+		require_same_text("steps.tsv", &ahead, &one_by_one);
+		require_same_text("the timeline", &timeline_ahead, &timeline);
+		require(scene.overlap_count > 0, "no step was launched ahead");
+		require_equal(scene.launch_count, scene.collect_count);
+		require((scene.left_count > 0) == (scene.most_parts > 0),
+			"%llu steps were collected in mid-launch",
+			(unsigned long long)scene.left_count);
+		replay_close(&replay);
+		free(timeline_ahead.bytes);
+		free(ahead.bytes);
+	}
 	free(timeline.bytes);
-	free(timeline_ahead.bytes);
-	scene.timeline_path = NULL;
-	require(scene.overlap_count > 0, "no step was launched ahead");
-	require_equal(scene.launch_count, scene.collect_count);
-	replay_close(&replay);
-	free(ahead.bytes);
 	free(one_by_one.bytes);
 	temporary_remove(folder);
 }
@@ -582,9 +590,11 @@ Test(replay, a_step_that_fails_in_flight_brings_no_tokens)
 	snprintf(trace_path, sizeof(trace_path), "%s/trace.jsonl", folder);
 	snprintf(requests_path, sizeof(requests_path), "%s/replay.requests", folder);
 	write_long_trace(trace_path);
-	for (uint32_t i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		scene.can_overlap = i > 0;
-		scene.fails_at_launch = i == 2;
+		scene.fails_at_launch = i >= 2;
+		scene.most_parts = i == 3 ? 4 : 0;
+		scene.parts_left = 0;
 		scene.launch_count = scene.collect_count = scene.overlap_count = 0;
 		struct text steps = run_long(&scene, &replay, folder);
 		struct text requests = read_text(requests_path);
