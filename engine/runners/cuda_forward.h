@@ -1,6 +1,7 @@
 #ifndef ENGINE_RUNNERS_CUDA_FORWARD_H
 #define ENGINE_RUNNERS_CUDA_FORWARD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -84,9 +85,13 @@ void cuda_forward_close_pool(struct cuda_forward *forward);
 enum status cuda_forward_prepare(
 	struct cuda_forward *forward, struct CUstream_st *stream, struct error *error);
 
-/* Enqueues one forward pass on the stream. */
-enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_batch *batch,
-	struct CUstream_st *stream, struct error *error);
+/* A forward pass is enqueued on the stream in parts, of half a layer each. cuda_forward_begin()
+   enqueues nothing, cuda_forward_run_part() the next part, with the first one also the embedding,
+   and with the last one the head and the sampler. *is_over: that was the last. The batch is
+   copied; what it points to must stay until then. */
+void cuda_forward_begin(
+	struct cuda_forward *forward, const struct cuda_batch *batch, struct CUstream_st *stream);
+enum status cuda_forward_run_part(struct cuda_forward *forward, bool *is_over, struct error *error);
 
 /* Copies a block of the KV pool to the host in device layout: (layers, k and v, kv_heads,
    block_size, head_dim). */

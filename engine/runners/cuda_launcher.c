@@ -28,28 +28,60 @@ uint32_t cuda_launcher_next_slot(struct cuda_launcher *launcher)
 {
 	uint32_t slot = (uint32_t)(launcher->launched % CUDA_STEP_SLOTS);
 
+	check(!launcher->is_launching);
 	check(launcher->launched - launcher->collected < CUDA_STEP_SLOTS);
 	cuda_step_data_select(&launcher->data, slot);
 	return slot;
 }
 
-enum status cuda_launcher_run(struct cuda_launcher *launcher, const struct cuda_step_layout *layout,
-	const struct cuda_batch *batch, struct error *error)
+enum status cuda_launcher_begin(struct cuda_launcher *launcher,
+	const struct cuda_step_layout *layout, const struct cuda_batch *batch, struct error *error)
 {
 	const struct step_io *io = &launcher->data.io;
 	size_t claims = (size_t)batch->decode_count * SPECULATIVE_CLAIMS;
 	size_t speculative_bytes =
 		u64_min(layout->claims + claims * sizeof(struct decode_claim), io->data_bytes);
 
+	check(!launcher->is_launching);
 	nvtx_push(launcher->ranges, "upload");
 	int code = step_begin(io, speculative_bytes, launcher->stream);
 	nvtx_pop(launcher->ranges);
 	TRY(cuda_status(code, "step_begin", error));
-	TRY(cuda_forward_run(launcher->forward, batch, launcher->stream, error));
+	cuda_forward_begin(launcher->forward, batch, launcher->stream);
+	launcher->sample_count = batch->sample_count;
+	launcher->is_launching = true;
+	return STATUS_OK;
+}
+
+enum status cuda_launcher_run_part(struct cuda_launcher *launcher, struct error *error)
+{
+	bool is_over = true;
+
+	check(launcher->is_launching);
+	enum status status = cuda_forward_run_part(launcher->forward, &is_over, error);
+	launcher->is_launching = status == STATUS_OK && !is_over;
+	if (status != STATUS_OK || !is_over) {
+		return status;
+	}
 	nvtx_push(launcher->ranges, "collect");
-	code = step_end(io, batch->sample_count, launcher->stream);
+	int code = step_end(&launcher->data.io, launcher->sample_count, launcher->stream);
 	nvtx_pop(launcher->ranges);
 	return cuda_status(code, "step_end", error);
+}
+
+enum status cuda_launcher_run_rest(struct cuda_launcher *launcher, struct error *error)
+{
+	while (launcher->is_launching) {
+		TRY(cuda_launcher_run_part(launcher, error));
+	}
+	return STATUS_OK;
+}
+
+enum status cuda_launcher_run(struct cuda_launcher *launcher, const struct cuda_step_layout *layout,
+	const struct cuda_batch *batch, struct error *error)
+{
+	TRY(cuda_launcher_begin(launcher, layout, batch, error));
+	return cuda_launcher_run_rest(launcher, error);
 }
 
 void cuda_launcher_fail(const struct cuda_launcher *launcher, struct error *error)
@@ -124,13 +156,27 @@ static enum status check_limit(
 	return error->status;
 }
 
+/* The mark of the oldest step in flight on a rank's GPU. */
+static const volatile struct step_completion *oldest(
+	const struct cuda_launcher *launcher, uint32_t rank)
+{
+	return &cuda_step_data_report(&launcher->data, rank)
+			->completions[launcher->collected % CUDA_STEP_SLOTS];
+}
+
+bool cuda_launcher_has_ended(const struct cuda_launcher *launcher)
+{
+	uint32_t rank = cuda_launcher_rank(launcher);
+
+	return oldest(launcher, rank)->done == launcher->collected + 1;
+}
+
 enum status cuda_launcher_await(
 	const struct cuda_launcher *launcher, uint32_t rank, struct error *error)
 {
 	const volatile struct cuda_rank_report *report =
 		cuda_step_data_report(&launcher->data, rank);
-	const volatile struct step_completion *completion =
-		&report->completions[launcher->collected % CUDA_STEP_SLOTS];
+	const volatile struct step_completion *completion = oldest(launcher, rank);
 	uint64_t begin_ns = 0;
 
 	for (uint64_t polls = 1; completion->done != launcher->collected + 1; polls++) {

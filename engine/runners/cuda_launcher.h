@@ -24,6 +24,10 @@ struct cuda_launcher {
 	struct cuda_exchange *exchange; /* of the ranks, or NULL */
 	struct cuda_step_data data;
 	uint64_t launched, collected; /* steps; launched - collected are in flight */
+
+	/* the step that is being enqueued */
+	bool is_launching; /* parts of it are left */
+	uint32_t sample_count;
 };
 
 /* 0, or the index of this rank. */
@@ -36,10 +40,21 @@ bool cuda_launcher_fills(const struct cuda_launcher *launcher);
 /* Selects the slot of the next step's data; returns its index. */
 uint32_t cuda_launcher_next_slot(struct cuda_launcher *launcher);
 
-/* Enqueues a step, from the host's data to the host's tokens. Does not count it, because a
-   captured step runs later. */
+/* Enqueues a step, from the host's data to the host's tokens: cuda_launcher_begin() its first
+   kernel, cuda_launcher_run_part() the next part of the forward pass, and behind the last part the
+   last kernel. is_launching says whether parts are left; cuda_launcher_run_rest() runs these. The
+   step is not counted, because a captured step runs later. After a failure nothing is left. */
+enum status cuda_launcher_begin(struct cuda_launcher *launcher,
+	const struct cuda_step_layout *layout, const struct cuda_batch *batch, struct error *error);
+enum status cuda_launcher_run_part(struct cuda_launcher *launcher, struct error *error);
+enum status cuda_launcher_run_rest(struct cuda_launcher *launcher, struct error *error);
+
+/* All of a step. */
 enum status cuda_launcher_run(struct cuda_launcher *launcher, const struct cuda_step_layout *layout,
 	const struct cuda_batch *batch, struct error *error);
+
+/* Whether the oldest step in flight has ended on this rank's GPU. Reads a word of host memory. */
+bool cuda_launcher_has_ended(const struct cuda_launcher *launcher);
 
 /* Polls the completion flag that a rank's GPU sets at the end of the oldest step in flight. Fails
    if this GPU, an exchange or another rank does. */

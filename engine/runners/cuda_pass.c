@@ -14,32 +14,7 @@
 
 #include <stddef.h>
 
-/* The state of one forward pass over one batch. */
-struct pass {
-	const struct cuda_forward *forward;
-	const struct cuda_tensors *tensors;
-	const struct cuda_batch *batch;
-	struct CUstream_st *stream;
-	uint32_t layer; /* or RANGE_NO_LAYER */
-
-	/* The buffers of the residual stream. When the linear layers fuse the norms in front of
-	   them, the stream ping-pongs between its own buffer and gate_up's, which such a step
-	   does not use. */
-	uint16_t *residual, *spare;
-	bool fuses_norms;
-
-	uint32_t exchanges; /* of this step so far; 0 with one rank */
-
-	/* Split-K rows of the latest linear layer, counted from the first row: their output is
-	   in split_k_sums, as slices that the next norm adds. */
-	uint32_t pending_split_k_rows;
-
-	/* the first launch that failed */
-	int code;
-	const char *call;
-};
-
-static void note(struct pass *pass, int code, const char *call)
+static void note(struct cuda_pass *pass, int code, const char *call)
 {
 	if (code != 0 && pass->code == 0) {
 		pass->code = code;
@@ -47,12 +22,12 @@ static void note(struct pass *pass, int code, const char *call)
 	}
 }
 
-static void open_range(const struct pass *pass, const char *name, uint32_t row_count)
+static void open_range(const struct cuda_pass *pass, const char *name, uint32_t row_count)
 {
 	nvtx_push_layer(pass->forward->options.ranges, name, pass->layer, row_count);
 }
 
-static void close_range(const struct pass *pass)
+static void close_range(const struct cuda_pass *pass)
 {
 	nvtx_pop(pass->forward->options.ranges);
 }
@@ -66,7 +41,7 @@ static void close_range(const struct pass *pass)
 		close_range(pass);                                                                 \
 	} while (0)
 
-static const uint16_t *weight_of(const struct pass *pass, enum weight weight)
+static const uint16_t *weight_of(const struct cuda_pass *pass, enum weight weight)
 {
 	return cuda_tensors_weight(
 		pass->tensors, weight, weight_is_layered(weight) ? pass->layer : 0);
@@ -75,15 +50,15 @@ static const uint16_t *weight_of(const struct pass *pass, enum weight weight)
 /* ---- linear layers ---- */
 
 /* out = in * weight^T + bias, by one plan or two. bias: WEIGHT_COUNT for none. */
-static void run_linear(
-	struct pass *pass, uint16_t *out, const uint16_t *in, enum weight weight, enum weight bias)
+static void run_linear(struct cuda_pass *pass, uint16_t *out, const uint16_t *in,
+	enum weight weight, enum weight bias)
 {
 	const struct cuda_forward *forward = pass->forward;
 	const struct linear_shape shape = cuda_forward_linear(forward, weight);
 	struct linear_plan plans[LINEAR_PLANS_MAX];
 	uint32_t plan_count =
 		linear_plan_batch(plans, &shape, cuda_forward_may_split_k(forward, weight),
-			pass->batch->decode_count, pass->batch->token_count, &forward->device);
+			pass->batch.decode_count, pass->batch.token_count, &forward->device);
 	size_t first = 0;
 
 	pass->pending_split_k_rows = 0;
@@ -106,11 +81,11 @@ static void run_linear(
 }
 
 /* residual += hidden; out = norm(residual) * weight^T, with or without silu, in one launch. */
-static void run_norm_linear(struct pass *pass, uint16_t *out, enum weight norm_weight,
+static void run_norm_linear(struct cuda_pass *pass, uint16_t *out, enum weight norm_weight,
 	enum weight weight, enum weight bias)
 {
 	const struct cuda_forward *forward = pass->forward;
-	const uint32_t tokens = pass->batch->token_count;
+	const uint32_t tokens = pass->batch.token_count;
 	struct linear_shape shape = cuda_forward_linear(forward, weight);
 	const struct linear_norm norm = {
 		.residual = pass->residual,
@@ -154,7 +129,7 @@ static bool can_fuse_norms(const struct cuda_forward *forward, const struct cuda
 /* ---- norms ---- */
 
 /* Where o and down write: the output, or with several ranks partial sums of it. */
-static uint16_t *sums_of(const struct pass *pass)
+static uint16_t *sums_of(const struct cuda_pass *pass)
 {
 	const struct cuda_exchange *exchange = pass->forward->options.exchange;
 
@@ -163,7 +138,7 @@ static uint16_t *sums_of(const struct pass *pass)
 }
 
 /* add_and_norm() with several ranks: the output is the sum of what all ranks computed. */
-static void exchange_and_norm(struct pass *pass, uint16_t *out, enum weight weight,
+static void exchange_and_norm(struct cuda_pass *pass, uint16_t *out, enum weight weight,
 	const uint32_t *index, uint32_t row_count)
 {
 	const struct exchange_norm norm = {
@@ -179,14 +154,14 @@ static void exchange_and_norm(struct pass *pass, uint16_t *out, enum weight weig
 
 	RUN(pass, "exchange", row_count,
 		cuda_exchange_add_rms_norm(pass->forward->options.exchange, &norm, pass->exchanges,
-			pass->batch->token_count, pass->stream));
+			pass->batch.token_count, pass->stream));
 	pass->exchanges++;
 	pass->pending_split_k_rows = 0;
 }
 
 /* residual += the latest linear layer's output; out = the norm of the sum. index: NULL, or
    row_count rows to gather; the rows that are pending as slices come first, in order. */
-static void add_and_norm(struct pass *pass, uint16_t *out, enum weight weight,
+static void add_and_norm(struct cuda_pass *pass, uint16_t *out, enum weight weight,
 	const uint32_t *index, uint32_t row_count)
 {
 	const struct cuda_tensors *tensors = pass->tensors;
@@ -213,9 +188,9 @@ static void add_and_norm(struct pass *pass, uint16_t *out, enum weight weight,
 }
 
 /* The norm in front of a layer's linear layers, for all rows. */
-static void run_norm(struct pass *pass, enum weight weight)
+static void run_norm(struct cuda_pass *pass, enum weight weight)
 {
-	const uint32_t tokens = pass->batch->token_count;
+	const uint32_t tokens = pass->batch.token_count;
 
 	if (pass->forward->options.exchange != NULL) {
 		exchange_and_norm(pass, pass->tensors->hidden, weight, NULL, tokens);
@@ -230,10 +205,11 @@ static void run_norm(struct pass *pass, enum weight weight)
 
 /* Decode rows run in groups whose partial results fit into scratch memory; nearly always one
    group. */
-static void run_decode_attention(struct pass *pass, const uint16_t *keys, const uint16_t *values)
+static void run_decode_attention(
+	struct cuda_pass *pass, const uint16_t *keys, const uint16_t *values)
 {
 	const struct cuda_tensors *tensors = pass->tensors;
-	const struct cuda_batch *batch = pass->batch;
+	const struct cuda_batch *batch = &pass->batch;
 	const uint32_t *ends = batch->decode_group_ends;
 	struct decode_work work = batch->decode;
 
@@ -255,11 +231,11 @@ static void run_decode_attention(struct pass *pass, const uint16_t *keys, const 
 }
 
 /* attended = attention of qkv. Keys and values are stored to the pool first. */
-static void run_attention(struct pass *pass)
+static void run_attention(struct cuda_pass *pass)
 {
 	const struct cuda_forward *forward = pass->forward;
 	const struct cuda_tensors *tensors = pass->tensors;
-	const struct cuda_batch *batch = pass->batch;
+	const struct cuda_batch *batch = &pass->batch;
 	const struct qk_norm_rope_device norm = {
 		.q_weight = weight_of(pass, WEIGHT_Q_NORM),
 		.k_weight = weight_of(pass, WEIGHT_K_NORM),
@@ -280,14 +256,14 @@ static void run_attention(struct pass *pass)
 			&forward->shape, pass->stream));
 }
 
-/* ---- a layer ---- */
+/* ---- a layer, in two halves ---- */
 
 /* activated = silu(gate) * up, with gate and up computed from hidden. */
-static void run_gate_up(struct pass *pass)
+static void run_gate_up(struct cuda_pass *pass)
 {
 	const struct cuda_forward *forward = pass->forward;
 	const struct cuda_tensors *tensors = pass->tensors;
-	const uint32_t tokens = pass->batch->token_count;
+	const uint32_t tokens = pass->batch.token_count;
 	const struct linear_operands operands = {
 		.out = tensors->activated,
 		.in = tensors->hidden,
@@ -308,7 +284,8 @@ static void run_gate_up(struct pass *pass)
 			forward->model.intermediate_size, pass->stream));
 }
 
-static void run_layer(struct pass *pass)
+/* The first half of a layer, to the output of o. */
+static void run_attention_half(struct cuda_pass *pass)
 {
 	const struct cuda_tensors *tensors = pass->tensors;
 
@@ -323,6 +300,13 @@ static void run_layer(struct pass *pass)
 	run_attention(pass);
 	run_linear(pass, sums_of(pass), tensors->attended, WEIGHT_O,
 		cuda_forward_o_bias(pass->forward));
+}
+
+/* The second half, to the output of down. */
+static void run_mlp_half(struct cuda_pass *pass)
+{
+	const struct cuda_tensors *tensors = pass->tensors;
+
 	if (pass->fuses_norms) {
 		run_norm_linear(
 			pass, tensors->activated, WEIGHT_POST_NORM, WEIGHT_GATE_UP, WEIGHT_COUNT);
@@ -335,10 +319,10 @@ static void run_layer(struct pass *pass)
 
 /* ---- embedding, head and sampler ---- */
 
-static void run_embedding(struct pass *pass)
+static void run_embedding(struct cuda_pass *pass)
 {
 	const struct model_config *model = &pass->forward->model;
-	const struct cuda_batch *batch = pass->batch;
+	const struct cuda_batch *batch = &pass->batch;
 	const uint32_t tokens = batch->token_count;
 
 	open_range(pass, "embedding", tokens);
@@ -356,9 +340,9 @@ static void run_embedding(struct pass *pass)
 }
 
 /* The tokens: the best of the tiles of the vocabulary, with several ranks of those of all. */
-static int launch_sampler(const struct pass *pass)
+static int launch_sampler(const struct cuda_pass *pass)
 {
-	const struct cuda_batch *batch = pass->batch;
+	const struct cuda_batch *batch = &pass->batch;
 	const struct cuda_exchange *exchange = pass->forward->options.exchange;
 	const struct weight_range ids = pass->forward->vocabulary;
 	const float *logits = pass->tensors->logits;
@@ -378,11 +362,11 @@ static int launch_sampler(const struct pass *pass)
 }
 
 /* All decode rows are sampled, so they are also the first of the sampled rows. */
-static void run_head(struct pass *pass)
+static void run_head(struct cuda_pass *pass)
 {
 	const struct model_config *model = &pass->forward->model;
 	const struct cuda_tensors *tensors = pass->tensors;
-	const struct cuda_batch *batch = pass->batch;
+	const struct cuda_batch *batch = &pass->batch;
 	const uint32_t count = batch->sample_count;
 	const struct linear_shape shape = {.input_count = model->hidden_size,
 		.output_count = model->vocab_size,
@@ -408,27 +392,45 @@ static void run_head(struct pass *pass)
 	RUN(pass, "sampler", count, launch_sampler(pass));
 }
 
-enum status cuda_forward_run(struct cuda_forward *forward, const struct cuda_batch *batch,
-	struct CUstream_st *stream, struct error *error)
+/* ---- parts ---- */
+
+void cuda_forward_begin(
+	struct cuda_forward *forward, const struct cuda_batch *batch, struct CUstream_st *stream)
 {
-	struct pass pass = {
+	check(batch->token_count <= forward->options.limits.tokens);
+	check(batch->sample_count <= forward->options.limits.samples);
+	forward->pass = (struct cuda_pass){
 		.forward = forward,
 		.tensors = &forward->tensors,
-		.batch = batch,
+		.batch = *batch,
 		.stream = stream,
 		.layer = RANGE_NO_LAYER,
 		.residual = forward->tensors.residual,
 		.spare = forward->tensors.gate_up,
 		.fuses_norms = can_fuse_norms(forward, batch),
 	};
+}
 
-	check(batch->token_count <= forward->options.limits.tokens);
-	check(batch->sample_count <= forward->options.limits.samples);
-	run_embedding(&pass);
-	for (pass.layer = 0; pass.layer < forward->model.num_hidden_layers; pass.layer++) {
-		run_layer(&pass);
+enum status cuda_forward_run_part(struct cuda_forward *forward, bool *is_over, struct error *error)
+{
+	struct cuda_pass *pass = &forward->pass;
+	const uint32_t part = pass->parts_run++;
+	const uint32_t count = 2 * forward->model.num_hidden_layers;
+
+	check(part < count);
+	if (part == 0) {
+		run_embedding(pass);
 	}
-	pass.layer = RANGE_NO_LAYER;
-	run_head(&pass);
-	return cuda_status(pass.code, pass.call, error);
+	pass->layer = part / 2;
+	if (part % 2 == 0) {
+		run_attention_half(pass);
+	} else {
+		run_mlp_half(pass);
+	}
+	pass->layer = RANGE_NO_LAYER;
+	*is_over = part + 1 == count;
+	if (*is_over) {
+		run_head(pass);
+	}
+	return cuda_status(pass->code, pass->call, error);
 }

@@ -1,13 +1,42 @@
 #ifndef ENGINE_RUNNERS_CUDA_PASS_H
 #define ENGINE_RUNNERS_CUDA_PASS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "engine/runners/cuda_forward.h"
 #include "engine/runners/cuda_tensors.h"
 #include "kernels/linear/linear_plan.h"
 
 struct cublaslt;
 
-/* The state that lives as long as the engine. A pass changes only the contents of its tensors. */
+/* The state of one forward pass over one batch. */
+struct cuda_pass {
+	const struct cuda_forward *forward;
+	const struct cuda_tensors *tensors;
+	struct cuda_batch batch;
+	struct CUstream_st *stream;
+	uint32_t parts_run; /* halves of layers */
+	uint32_t layer;	    /* or RANGE_NO_LAYER */
+
+	/* The buffers of the residual stream. When the linear layers fuse the norms in front of
+	   them, the stream ping-pongs between its own buffer and gate_up's, which such a step
+	   does not use. */
+	uint16_t *residual, *spare;
+	bool fuses_norms;
+
+	uint32_t exchanges; /* of this step so far; 0 with one rank */
+
+	/* Split-K rows of the latest linear layer, counted from the first row: their output is
+	   in split_k_sums, as slices that the next norm adds. */
+	uint32_t pending_split_k_rows;
+
+	/* the first launch that failed */
+	int code;
+	const char *call;
+};
+
+/* Of what lives as long as the engine, a pass changes only the contents of the tensors. */
 struct cuda_forward {
 	struct model_config model;	/* of the rank's shard, see weight_shard_config() */
 	struct weight_range vocabulary; /* rows of lm_head on this rank */
@@ -16,6 +45,7 @@ struct cuda_forward {
 	struct linear_device device;
 	struct cublaslt *library;
 	struct cuda_tensors tensors;
+	struct cuda_pass pass; /* the latest */
 };
 
 /* The shape of the linear layer with this weight, with split_k 1. */

@@ -101,7 +101,7 @@ enum status cuda_runner_launch(
 	device.sample_count = step->samples;
 	device.prefill.tile_count = step->tiles;
 	cuda_step_data_group(&launcher->data, &layout, &device);
-	return cuda_launcher_run(launcher, &layout, &device, error);
+	return cuda_launcher_begin(launcher, &layout, &device, error);
 }
 
 /* Tells the other ranks of the step whose slot is filled. */
@@ -133,8 +133,9 @@ static enum status cuda_launch(void *state, const struct batch *batch, struct er
 	}
 	uint64_t start_ns = runner->start_ns == 0 ? monotonic_ns() : runner->start_ns;
 	runner->start_ns = 0;
+	runner->range = is_decode ? "decode" : "prefill";
 	nvtx_step(launcher->ranges, batch->step);
-	nvtx_push(launcher->ranges, is_decode ? "decode" : "prefill");
+	nvtx_push(launcher->ranges, runner->range);
 	nvtx_push(launcher->ranges, "fill");
 	struct rank_message step =
 		is_decode ? fill_decode(runner, batch) : fill_general(runner, batch);
@@ -156,6 +157,32 @@ static enum status cuda_launch(void *state, const struct batch *batch, struct er
 		status = error->status;
 	}
 	return status;
+}
+
+static enum status cuda_launch_part(void *state, bool *is_whole, struct error *error)
+{
+	struct cuda_runner *runner = state;
+	struct cuda_launcher *launcher = &runner->launcher;
+	enum status status = STATUS_OK;
+
+	if (launcher->is_launching) {
+		nvtx_push(launcher->ranges, runner->range);
+		status = cuda_launcher_run_part(launcher, error);
+		nvtx_pop(launcher->ranges);
+	}
+	*is_whole = !launcher->is_launching;
+	if (status != STATUS_OK) {
+		cuda_launcher_fail(launcher, error);
+		status = error->status;
+	}
+	return status;
+}
+
+static bool cuda_has_ended(void *state)
+{
+	const struct cuda_runner *runner = state;
+
+	return cuda_launcher_has_ended(&runner->launcher);
 }
 
 /* Refuses tokens that differ between ranks, which compute the same step from the same bits. Their
@@ -198,7 +225,7 @@ static enum status cuda_collect(
 	const volatile struct step_completion *completion =
 		&cuda_step_data_report(data, 0)->completions[slot];
 
-	check(launcher->collected < launcher->launched);
+	check(launcher->collected + launcher->is_launching < launcher->launched);
 	TRY(cuda_launcher_await(launcher, 0, error));
 	uint64_t end_ns = monotonic_ns();
 	memcpy(token_ids, cuda_step_data_tokens(data, 0, slot),
@@ -218,7 +245,12 @@ static enum status cuda_collect(
 static enum status cuda_execute(void *state, const struct batch *batch, int32_t *token_ids,
 	struct step_time *time, struct error *error)
 {
+	bool is_whole = false;
+
 	TRY(cuda_launch(state, batch, error));
+	while (!is_whole) {
+		TRY(cuda_launch_part(state, &is_whole, error));
+	}
 	return cuda_collect(state, token_ids, time, error);
 }
 
@@ -230,6 +262,8 @@ struct runner cuda_runner_functions(struct cuda_runner *runner)
 		.is_computing = true,
 		.execute = cuda_execute,
 		.launch = cuda_launch,
+		.launch_part = cuda_launch_part,
+		.has_ended = cuda_has_ended,
 		.collect = cuda_collect,
 		.start = cuda_start,
 		.close = cuda_runner_close,

@@ -22,7 +22,9 @@
    decode step is one captured graph, from the host's data to the host's tokens. Its batch is padded
    to the next larger of a list of sizes; padding rows store nothing, attend to nothing and affect
    no other row. A step with prompts, or with more decode work than a graph has room for, is
-   launched kernel by kernel (eager).
+   launched kernel by kernel (eager), in parts of half a layer. Between two parts the engine looks
+   at the completion flag of the step in flight before, a load of host memory, and collects that
+   step when it has ended.
 
    Several ranks launch the same steps. Rank 0 alone is a runner to its caller: it fills the slot of
    a step in memory that all ranks have pinned, posts the step's numbers to the other ranks, and
@@ -35,7 +37,8 @@
    Times of a step, in ns, on rank 0:
 
        elapsed_ns   from the start of scheduling, or from the end of the step before if that was
-                    later, to the arrival of the step's tokens on the host
+                    later, to the arrival of the step's tokens on the host, as it is seen there:
+                    while the next step is launched, after the part that is being launched
        gpu_ns       from the begin of the first kernel to the end of the last, on the GPU's timer
        idle_ns      from the end of the step before to the begin of the first kernel, likewise
        host_ns      elapsed_ns - gpu_ns

@@ -245,12 +245,15 @@ static bool leaves(const struct cuda_runner *runner)
 	       cuda_exchange_leave(&runner->exchange);
 }
 
-/* Waits for this rank's GPU, then ends the other ranks. */
+/* Waits for this rank's GPU, then ends the other ranks. They wait for every part of a step that
+   was posted. */
 static void close_ranks(struct cuda_runner *runner)
 {
 	struct ranks *ranks = runner->launcher.ranks;
+	struct error ignored = {0};
 	size_t bytes = 0;
 
+	(void)cuda_launcher_run_rest(&runner->launcher, &ignored);
 	if (runner->launcher.stream != NULL) {
 		cudaStreamSynchronize(runner->launcher.stream);
 	}
@@ -335,6 +338,7 @@ static enum status follow(struct cuda_runner *runner, struct error *error)
 		launcher->collected = launcher->launched; /* by rank 0 */
 		check(cuda_launcher_next_slot(launcher) == step.turn);
 		TRY(cuda_runner_launch(runner, &step, error));
+		TRY(cuda_launcher_run_rest(launcher, error));
 		launcher->launched++;
 	}
 }

@@ -29,12 +29,14 @@ struct cuda_runner {
 	bool has_registered; /* the ranks' memory is pinned for this GPU */
 
 	struct flight flights[CUDA_STEP_SLOTS];
+	const char *range;    /* around the launches of the latest step */
 	uint64_t start_ns;    /* when scheduling of the step began; 0: unknown */
 	uint64_t host_end_ns; /* when the latest step's tokens arrived on the host */
 	uint64_t gpu_end_ns;  /* when that step ended on the GPU's timer; 0: no step yet */
 };
 
-/* Launches a step whose slot is filled, by its numbers. What every rank does. */
+/* Launches a step whose slot is filled, by its numbers: a graph, or the first kernel of an eager
+   step, whose parts are then left to the launcher. What every rank does. */
 enum status cuda_runner_launch(
 	struct cuda_runner *runner, const struct rank_message *step, struct error *error);
 

@@ -83,10 +83,11 @@ static void keep_outcome(struct run *run, const struct model_config *model,
 }
 
 /* Keeps what ends in the step that was launched, before its blocks are given back. Reading K/V
-   waits for the step. */
+   waits for what is launched of the step, so that must be all of it. */
 static void keep_ended(struct run *run, const struct model_config *model, struct outcomes *outcomes)
 {
 	struct scheduler *scheduler = &run->engine->scheduler;
+	struct error error = {0};
 
 	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
 		const struct placement *placement = &scheduler->placements[i];
@@ -94,6 +95,8 @@ static void keep_ended(struct run *run, const struct model_config *model, struct
 		uint32_t count = placement->first + placement->count;
 		if (sequence->request < REQUESTS && placement->is_sampled &&
 			count + 1 - sequence->prompt_count == sequence->max_tokens) {
+			cr_assert(engine_launch_rest(run->engine, &error) == STATUS_OK, "%s",
+				error.text);
 			keep_outcome(run, model, sequence, count, &outcomes->of[sequence->request]);
 		}
 	}

@@ -11,9 +11,22 @@
 
 TestSuite(cuda_runner_steps, .init = skip_without_device, .timeout = 300);
 
+/* A model whose steps take much longer to launch one kernel after the other than as a graph. */
+static void open_deep(struct subject *subject)
+{
+	struct error error = {0};
+
+	subject->model = run_small_model;
+	subject->model.num_hidden_layers = 48;
+	cr_assert(weights_open(&subject->weights, &subject->model, "dummy:7", &error) == STATUS_OK,
+		"%s", error.text);
+}
+
 /* The ids sampled in every step of a run whose tokens are forced. is_ahead: every step is launched
-   before the previous one is collected. */
-static uint32_t collect_all(const struct subject *subject, bool is_ahead, int32_t *ids)
+   before the previous one is collected. *left_count: steps that were collected in mid-launch of the
+   next; NULL: not counted. */
+static uint32_t collect_all(
+	const struct subject *subject, bool is_ahead, int32_t *ids, uint32_t *left_count)
 {
 	struct error error = {0};
 	struct step_time time;
@@ -43,6 +56,9 @@ static uint32_t collect_all(const struct subject *subject, bool is_ahead, int32_
 			ahead++;
 		}
 		cr_assert(engine_collect(engine, &time, &error) == STATUS_OK, "%s", error.text);
+		if (left_count != NULL) {
+			*left_count += engine->is_launching;
+		}
 		memcpy(ids + count, engine->token_ids[engine->scheduler.batch.step % 2],
 			sampled * sizeof(int32_t));
 		count += sampled;
@@ -63,10 +79,26 @@ Test(cuda_runner_steps, steps_launched_ahead_sample_the_same)
 	struct subject subject;
 
 	subject_open_small(&subject);
-	uint32_t count = collect_all(&subject, false, one_by_one);
+	uint32_t count = collect_all(&subject, false, one_by_one, NULL);
 	cr_expect(count > 20);
-	cr_expect(count == collect_all(&subject, true, ahead));
+	cr_expect(count == collect_all(&subject, true, ahead, NULL));
 	cr_expect(memcmp(one_by_one, ahead, count * sizeof(int32_t)) == 0);
+	subject_close(&subject);
+}
+
+/* A step ends while the next is launched: its tokens are there before that launch is over. */
+Test(cuda_runner_steps, steps_are_collected_in_mid_launch)
+{
+	static int32_t one_by_one[REQUESTS * OUTPUT_MAX], ahead[REQUESTS * OUTPUT_MAX];
+	struct subject subject;
+	uint32_t left = 0;
+
+	open_deep(&subject);
+	uint32_t count = collect_all(&subject, false, one_by_one, &left);
+	cr_expect(left == 0);
+	cr_expect(count == collect_all(&subject, true, ahead, &left));
+	cr_expect(memcmp(one_by_one, ahead, count * sizeof(int32_t)) == 0);
+	cr_expect(left > 0);
 	subject_close(&subject);
 }
 
@@ -136,6 +168,36 @@ Test(cuda_runner_steps, closes_in_the_middle_of_a_run)
 	cr_assert(engine_has_work(run.engine));
 	engine_close(run.engine);
 	run.runner.close(run.runner.state);
+	subject_close(&subject);
+}
+
+/* The same where a step behind the one in flight is launched in part. */
+Test(cuda_runner_steps, closes_in_mid_launch)
+{
+	struct error error = {0};
+	struct subject subject;
+	struct run run;
+	struct step_time time;
+	struct engine_config config = run_config("mixed", 200);
+	uint32_t rounds = 0;
+
+	open_deep(&subject);
+	open_cuda(&run, subject.weights, &config, true);
+	for (uint64_t id = 0; id < 4; id++) {
+		add_request(run.engine, id, subject.model.vocab_size, true);
+	}
+	engine_schedule(run.engine);
+	cr_assert(engine_launch(run.engine, &error) == STATUS_OK, "%s", error.text);
+	do {
+		engine_postprocess(run.engine);
+		cr_assert(engine_schedule(run.engine) != NULL);
+		cr_assert(engine_launch(run.engine, &error) == STATUS_OK, "%s", error.text);
+		cr_assert(engine_collect(run.engine, &time, &error) == STATUS_OK, "%s", error.text);
+	} while (!run.engine->is_launching && ++rounds < 4);
+	cr_expect(run.engine->is_launching);
+	engine_close(run.engine);
+	run.runner.close(run.runner.state);
+	expect_all_given_back();
 	subject_close(&subject);
 }
 
