@@ -67,19 +67,24 @@ struct cluster_row {
 	}
 };
 
-static __device__ inline cluster_row find_row(const decode_arguments &a)
+/* What the batch's lists say of a row. */
+struct row_lists {
+	uint32_t context, first_split, end_split, table_row;
+};
+
+/* Starts the loads of the lists; find_tokens() completes the row. */
+static __device__ inline cluster_row find_row(const decode_arguments &a, row_lists &lists)
 {
-	uint32_t index = blockIdx.x / RANKS, heads = a.shape.head_count;
-	uint32_t at = a.first_row + index / a.shape.kv_head_count;
+	uint32_t at = a.first_row + blockIdx.z, heads = a.shape.head_count;
 	cluster_row row;
 
+	lists.context = a.contexts[at];
+	lists.first_split = a.split_start[at];
+	lists.end_split = a.split_start[at + 1];
+	lists.table_row = a.rows[at];
 	row.rank = cluster_rank();
-	row.kv_head = index % a.shape.kv_head_count;
+	row.kv_head = blockIdx.y;
 	row.group = heads / a.shape.kv_head_count;
-	row.context = a.contexts[at];
-	row.table = a.tables + (size_t)a.rows[at] * a.shape.table_width;
-	row.tile_count =
-		a.split_start[at] == a.split_start[at + 1] ? 0 : (row.context + TILE - 1) / TILE;
 	size_t head = (size_t)at * heads + row.kv_head * row.group;
 	row.query = a.query + head * HEAD_DIM;
 	row.out = a.out + head * HEAD_DIM;
@@ -88,20 +93,53 @@ static __device__ inline cluster_row find_row(const decode_arguments &a)
 	return row;
 }
 
-/* Pool offset of the first key and value of a step of the tile, in elements: in lane l that of step
-   l % tile_steps. */
+static __device__ inline void find_tokens(
+	const decode_arguments &a, cluster_row &row, row_lists &lists)
+{
+	/* Keeps the compiler from waiting for the loads any earlier. */
+	asm volatile(""
+		     : "+r"(lists.context), "+r"(lists.first_split), "+r"(lists.end_split),
+		     "+r"(lists.table_row)
+		     :
+		     : "memory");
+	row.context = lists.context;
+	row.table = a.tables + (size_t)lists.table_row * a.shape.table_width;
+	row.tile_count = lists.first_split == lists.end_split ? 0 : (row.context + TILE - 1) / TILE;
+}
+
+/* Where a lane's step of a tile begins. It follows from the tile's index alone. */
+struct step_place {
+	uint32_t position;
+	uint32_t index; /* of its block, in the row's table */
+	uint32_t byte;	/* in a block's keys or values */
+};
+
+/* In lane l that of step l % tile_steps. */
 template <class F>
-static __device__ inline uint64_t find_tile(
-	const decode_arguments &a, const cluster_row &row, uint32_t tile)
+static __device__ inline step_place find_step(
+	const decode_arguments &a, uint32_t kv_head, uint32_t tile)
 {
 	uint32_t position = tile * TILE + threadIdx.x % F::tile_steps * F::step;
-	uint32_t block = position / a.shape.block_size;
+	uint32_t index = position / a.shape.block_size;
+	uint32_t token = position - index * a.shape.block_size;
 
-	if (tile >= row.tile_count || (F::tile_steps > 1 && position >= row.context)) {
-		return 0;
-	}
-	return paged_kv_offset(
-		&a.shape, row.table[block], row.kv_head, position - block * a.shape.block_size);
+	return {position, index, (kv_head * a.shape.block_size + token) * F::row};
+}
+
+/* The block of the pool; any where the row has no such token. */
+static __device__ inline uint32_t find_block(const cluster_row &row, const step_place &place)
+{
+	return place.position < row.context ? row.table[place.index] : 0;
+}
+
+/* Pool offset of the step in bytes. A block's keys have less than 4 GiB. */
+template <class F>
+static __device__ inline uint64_t step_offset(
+	const decode_arguments &a, uint32_t block, uint32_t byte)
+{
+	uint32_t block_bytes = a.shape.kv_head_count * a.shape.block_size * F::row;
+
+	return (uint64_t)block * block_bytes + byte;
 }
 
 /* Sends the result of a tile to all ranks, 16 dimensions to each. */
@@ -129,9 +167,10 @@ static __device__ inline void send_tile(const tile_result<F> &tile, uint32_t bas
 /* The tiles of a warp, one after another. */
 template <class F> struct warp_tiles {
 	uint32_t tile;
-	uint64_t offset; /* of the lane's step, in the pool */
-	uint32_t stage;	 /* shared address of its keys and values */
-	uint32_t full;	 /* mbarrier of its keys; the next is that of its values */
+	step_place place; /* of the lane's step of the first tile */
+	uint64_t offset;  /* of the lane's step of the tile, in the pool; in bytes */
+	uint32_t stage;	  /* shared address of its keys and values */
+	uint32_t full;	  /* mbarrier of its keys; the next is that of its values */
 	uint32_t parity;
 	uint32_t query[F::d / 16][2]; /* in the layout of score_tile() */
 
@@ -163,28 +202,41 @@ template <class F> struct warp_tiles {
 		}
 		if (first < end) {
 			copy_bytes(stage + kv * F::tile_bytes + first * F::row,
-				(kv == 0 ? a.keys : a.values) + from + (first - begin) * F::d,
+				(const unsigned char *)(kv == 0 ? a.keys : a.values) + from +
+					(first - begin) * F::row,
 				(end - first) * F::row, full + kv * 8);
 		}
 	}
 
-	/* Before the dependency wait: copies the tokens of the first tile that earlier steps
-	   stored. */
-	__device__ inline void prefetch(
+	/* What does not need the row's lists: it is computed while they are loaded. */
+	__device__ inline void begin(
 		const decode_arguments &a, const cluster_row &row, uint32_t base)
 	{
 		uint32_t warp = threadIdx.x / WARP;
 
 		tile = row.rank + RANKS * warp;
-		offset = find_tile<F>(a, row, tile);
+		place = find_step<F>(a, row.kv_head, tile);
+		asm volatile("" : "+r"(place.position), "+r"(place.index), "+r"(place.byte));
 		stage = base + warp * F::stage;
 		full = base + F::barriers + warp * 16;
 		parity = 0;
-		if (is_copying() && tile < row.tile_count) {
-			for (int kv = 0; kv < 2; kv++) {
-				expect(kv, row.count(tile));
-				copy(a, kv, offset, 0, row.old_count(tile));
-			}
+	}
+
+	/* Before the dependency wait: copies the tokens of the first tile that earlier steps
+	   stored. */
+	__device__ inline void prefetch(const decode_arguments &a, const cluster_row &row)
+	{
+		uint32_t block = find_block(row, place);
+		bool is_used = is_copying() && tile < row.tile_count;
+
+		if (is_used) {
+			expect(0, row.count(tile));
+			expect(1, row.count(tile));
+		}
+		offset = step_offset<F>(a, block, place.byte);
+		if (is_used) {
+			copy(a, 0, offset, 0, row.old_count(tile));
+			copy(a, 1, offset, 0, row.old_count(tile));
 		}
 	}
 
@@ -205,21 +257,21 @@ template <class F> struct warp_tiles {
 		}
 	}
 
-	/* Copies the keys (kv 0) or values (kv 1) of the next tile over those of this one, which
-	   are used up. */
-	__device__ inline void refill(const decode_arguments &a, const cluster_row &row, int kv,
-		uint32_t next, uint64_t next_offset)
+	/* Copies the keys (kv 0) or values (kv 1) of the next tile, which lies at `offset`, over
+	   those of this one, which are used up. */
+	__device__ inline void refill(
+		const decode_arguments &a, const cluster_row &row, int kv, uint32_t next)
 	{
 		__syncwarp();
 		if (is_copying() && next < row.tile_count) {
 			expect(kv, row.count(next));
-			copy(a, kv, next_offset, 0, row.count(next));
+			copy(a, kv, offset, 0, row.count(next));
 		}
 	}
 
 	template <bool IS_FULL>
 	__device__ inline void compute(const decode_arguments &a, const cluster_row &row,
-		tile_result<F> &result, uint32_t next, uint64_t next_offset)
+		tile_result<F> &result, uint32_t next, uint32_t next_block, uint32_t next_byte)
 	{
 		float score[TILE / 16][4];
 		uint32_t weight[TILE / 16][2], count = row.count(tile);
@@ -230,12 +282,13 @@ template <class F> struct warp_tiles {
 
 		barrier_wait(full, parity);
 		score_tile<F>(score, stage, load_query);
-		refill(a, row, 0, next, next_offset);
+		offset = step_offset<F>(a, next_block, next_byte);
+		refill(a, row, 0, next);
 		softmax_tile<F, IS_FULL>(result, weight, score, count, a.scale);
 		barrier_wait(full + 8, parity);
 		weigh_values<F, IS_FULL>(result, weight, stage, count);
 		add_weights<F>(result);
-		refill(a, row, 1, next, next_offset);
+		refill(a, row, 1, next);
 	}
 
 	/* Computes this warp's tiles below `end`. Tile `first` goes to slot 0. */
@@ -245,15 +298,16 @@ template <class F> struct warp_tiles {
 		while (tile < end) {
 			tile_result<F> result;
 			uint32_t next = tile + RANKS * F::warps;
-			uint64_t next_offset = find_tile<F>(a, row, next);
+			/* loaded here, but used behind the scores */
+			step_place next_place = find_step<F>(a, row.kv_head, next);
+			uint32_t block = find_block(row, next_place);
 			if (row.count(tile) == TILE) {
-				compute<true>(a, row, result, next, next_offset);
+				compute<true>(a, row, result, next, block, next_place.byte);
 			} else {
-				compute<false>(a, row, result, next, next_offset);
+				compute<false>(a, row, result, next, block, next_place.byte);
 			}
 			send_tile<F>(result, base, tile - first);
 			tile = next;
-			offset = next_offset;
 			parity ^= 1;
 		}
 	}
@@ -375,12 +429,11 @@ template <class F> static __device__ inline void expect_tiles(uint32_t base, uin
 
 template <class F>
 static __device__ inline void attend_row(
-	const decode_arguments &a, const cluster_row &row, uint32_t base)
+	const decode_arguments &a, const cluster_row &row, warp_tiles<F> &tiles, uint32_t base)
 {
-	warp_tiles<F> tiles;
 	piece_fold chain;
 
-	tiles.prefetch(a, row, base);
+	tiles.prefetch(a, row);
 	__syncwarp();
 	cluster_wait();
 	/* lets one kernel start, which prefetches its weight: linear layers of few rows hold back
@@ -418,8 +471,11 @@ static __global__ void __launch_bounds__(F::threads)
 #ifdef QUIRE_SM90A
 	extern __shared__ __align__(1024) unsigned char memory[];
 	uint32_t base = shared_address(memory);
+	row_lists lists;
+	warp_tiles<F> tiles;
 
-	cluster_row row = find_row(a);
+	cluster_row row = find_row(a, lists);
+	tiles.begin(a, row, base);
 	if (threadIdx.x == 0) {
 		for (uint32_t i = 0; i < 2 * F::warps + 1; i++) {
 			barrier_init(base + F::barriers + i * 8, 1);
@@ -427,10 +483,11 @@ static __global__ void __launch_bounds__(F::threads)
 		barrier_init_done();
 	}
 	__syncthreads();
+	cluster_arrive_relaxed();
+	find_tokens(a, row, lists);
 	expect_tiles<F>(base, row.tile_count);
-	cluster_arrive();
 	if (row.tile_count > 0) {
-		attend_row<F>(a, row, base);
+		attend_row<F>(a, row, tiles, base);
 	} else { /* a row without tokens is padding of a graph: zeroes */
 		dependency_wait();
 		for (uint32_t i = threadIdx.x; row.rank == 0 && i < row.group * F::d;
@@ -450,7 +507,7 @@ template <class F> static int launch(const decode_arguments &a, cudaStream_t str
 		return (int)error;
 	}
 	return launch_dependent_clusters(decode_attention_cluster_kernel<F>,
-		a.row_count * a.shape.kv_head_count * RANKS, F::threads, dim3(RANKS), F::bytes,
+		dim3(RANKS, a.shape.kv_head_count, a.row_count), F::threads, dim3(RANKS), F::bytes,
 		stream, a);
 }
 
