@@ -263,6 +263,31 @@ static __device__ inline void finish(
 	}
 }
 
+/* One stage: its mmas, and the loads of the first chunk of the next stage. The loads and the wait
+   for that stage stand between mmas of the chain, which hide them; so there is no branch but that
+   wait. In the last stage of a block `next` is the stage itself, whose chunk is loaded again and
+   not used. */
+static __device__ inline void sum_stage(float (&sum)[4], struct chunk_fragments (&fragments)[2],
+	const struct fragment_offsets &offsets, uint32_t stage, uint32_t next, uint32_t next_full,
+	uint32_t next_parity)
+{
+#pragma unroll
+	for (uint32_t chunk = 0; chunk < CHUNKS; chunk++) {
+		const struct chunk_fragments &one = fragments[chunk % 2];
+		const bool is_last = chunk + 1 == CHUNKS;
+#pragma unroll
+		for (uint32_t step = 0; step < STEPS; step++) {
+			multiply_add(
+				sum, one.weight[step], one.tokens[step][0], one.tokens[step][1]);
+			if (is_last && step == 0) {
+				barrier_wait(next_full, next_parity);
+			}
+			offsets.load(fragments[(chunk + 1) % 2], is_last ? next : stage,
+				is_last ? 0 : chunk + 1, step);
+		}
+	}
+}
+
 /* All tiles of a block, by one warp. A warp without rows in the last tile computes what is
    not stored. */
 template <outputs OUTPUTS>
@@ -271,8 +296,8 @@ static __device__ inline void consume(const struct gemm &gemm, const struct bloc
 	const uint32_t warp = threadIdx.x / WARP;
 	struct fragment_offsets offsets;
 	struct chunk_fragments fragments[2];
-	struct fill_cursor at = {};
-	float sum[4] = {};
+	struct ring_cursor at = {0, 0}, next = {0, 0};
+	uint32_t left = block.fill_count; /* stages to compute, this one included */
 
 	offsets.find(gemm, warp);
 	barrier_wait(block.full, 0);
@@ -281,41 +306,26 @@ static __device__ inline void consume(const struct gemm &gemm, const struct bloc
 		offsets.load(fragments[0], block.stages, 0, step);
 	}
 #pragma unroll 1
-	for (uint32_t fill = 0; fill < block.fill_count; fill++) {
-		const struct fill_cursor now = at;
-		const bool has_next = fill + 1 < block.fill_count;
-		uint32_t stage = block.stages + now.ring.stage * block.stage_bytes;
-		advance(&at, gemm);
-#pragma unroll
-		for (uint32_t chunk = 0; chunk < CHUNKS; chunk++) {
-			const bool is_last = chunk + 1 == CHUNKS;
-#pragma unroll
-			for (uint32_t step = 0; step < STEPS; step++) {
-				const struct chunk_fragments &one = fragments[chunk % 2];
-				multiply_add(sum, one.weight[step], one.tokens[step][0],
-					one.tokens[step][1]);
-				if (is_last && step == 0 && has_next) {
-					barrier_wait(
-						block.full + 8 * at.ring.stage, at.ring.parity);
-					stage = block.stages + at.ring.stage * block.stage_bytes;
-				}
-				if (!is_last || has_next) {
-					offsets.load(fragments[(chunk + 1) % 2], stage,
-						is_last ? 0 : chunk + 1, step);
-				}
+	for (uint32_t group = warp; left > 0; group += gemm.warp_count) {
+		float sum[4] = {};
+#pragma unroll 1
+		for (uint32_t i = 0; i < gemm.fill_count; i++, left--) {
+			if (left > 1) {
+				advance(&next, gemm.stage_count);
 			}
-		}
-		if (threadIdx.x % WARP == 0) { /* all of the stage is in registers */
-			barrier_arrive(block.empty + 8 * now.ring.stage);
-		}
-		if (now.inputs + 1 == gemm.fill_count) {
-			const uint32_t group = now.tile_group + warp;
-			if (OUTPUTS == LOGITS) {
-				finish_logits(gemm, block, group, sum);
-			} else {
-				finish<OUTPUTS == SILU>(gemm, block, group, sum);
+			sum_stage(sum, fragments, offsets,
+				block.stages + at.stage * block.stage_bytes,
+				block.stages + next.stage * block.stage_bytes,
+				block.full + 8 * next.stage, next.parity);
+			if (threadIdx.x % WARP == 0) { /* all of the stage is in registers */
+				barrier_arrive(block.empty + 8 * at.stage);
 			}
-			sum[0] = sum[1] = sum[2] = sum[3] = 0;
+			at = next;
+		}
+		if (OUTPUTS == LOGITS) {
+			finish_logits(gemm, block, group, sum);
+		} else {
+			finish<OUTPUTS == SILU>(gemm, block, group, sum);
 		}
 	}
 }

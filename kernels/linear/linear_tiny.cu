@@ -28,6 +28,7 @@
    layers would be in flight at once and delay the keys and values of attention. */
 
 enum {
+	HELD = 2, /* K tiles of the weight kept in registers */
 	K_TILE = LINEAR_TINY_K_TILE,
 	K_TILE_STEPS = K_TILE / 16,
 	K_TILE_CHUNKS = K_TILE / CHUNK,
@@ -63,8 +64,7 @@ template <int SLICES_, int ROWS_, int N_TILES_, bool IS_SILU_> struct tile {
 	static constexpr int SLICE_WARPS = ROWS == 8 ? 1 : ROWS / 16;
 	static constexpr int THREADS = SLICES * SLICE_WARPS * WARP;
 	static constexpr int STEP_REGISTERS = ROWS == 8 ? 2 : 4; /* weight registers of a step */
-	static constexpr int HELD = ROWS == 8 ? 4 : 2; /* K tiles of the weight kept in registers */
-	static constexpr int SUM_BYTES = 4 * (ROWS + SUM_GAP); /* of a token */
+	static constexpr int SUM_BYTES = 4 * (ROWS + SUM_GAP);	 /* of a token */
 };
 
 #ifdef QUIRE_SM90A
@@ -207,19 +207,18 @@ template <typename TILE> struct token_addresses {
 		}
 	}
 
-	__device__ inline void load(struct token_k_tile<TILE> &tokens, uint32_t k_tile) const
+	/* The fragments of this step and the next. */
+	__device__ inline void load(
+		struct token_k_tile<TILE> &tokens, uint32_t k_tile, uint32_t step) const
 	{
 #pragma unroll
-		for (uint32_t step = 0; step < K_TILE_STEPS; step += 2) {
-#pragma unroll
-			for (uint32_t e = 0; e < TILE::N_TILES; e++) {
-				uint32_t four[4];
-				load_matrices(four, at[e] + k_tile * (K_TILE * 2) + step * 32);
-				tokens.steps[step][e][0] = four[0];
-				tokens.steps[step][e][1] = four[1];
-				tokens.steps[step + 1][e][0] = four[2];
-				tokens.steps[step + 1][e][1] = four[3];
-			}
+		for (uint32_t e = 0; e < TILE::N_TILES; e++) {
+			uint32_t four[4];
+			load_matrices(four, at[e] + k_tile * (K_TILE * 2) + step * 32);
+			tokens.steps[step][e][0] = four[0];
+			tokens.steps[step][e][1] = four[1];
+			tokens.steps[step + 1][e][0] = four[2];
+			tokens.steps[step + 1][e][1] = four[3];
 		}
 	}
 };
@@ -230,11 +229,13 @@ template <typename TILE> struct token_addresses {
 
    The first iteration is a rehearsal before the dependency wait: it runs on the weight of the
    norm alone, so that the instructions are in the cache when the real one starts. */
-template <typename TILE, int TOKENS>
+template <typename TILE, int TOKENS, int K_TILES>
 static __device__ inline void norm_tokens(const struct gemm &gemm, const struct block &block)
 {
 	const uint32_t lane = threadIdx.x % WARP, warp = (threadIdx.x - TILE::THREADS) / WARP;
-	const uint32_t warps = (blockDim.x - TILE::THREADS) / WARP, width = warps * NORM_INPUTS;
+	const uint32_t warps =
+		K_TILES > 0 ? K_TILES * K_TILE / NORM_INPUTS : (blockDim.x - TILE::THREADS) / WARP;
+	const uint32_t width = warps * NORM_INPUTS;
 	const uint32_t column = warp * NORM_INPUTS + lane * 8;
 	const bf16x8 weight = load8(gemm.norm.weight + column);
 
@@ -279,7 +280,9 @@ static __device__ inline void norm_tokens(const struct gemm &gemm, const struct 
 			store_shared(block.tokens + min(t, last) * block.token_stride + column * 2,
 				scale8(rows[t], scale, weight));
 		}
-		named_barrier_wait(NORM_BARRIER, warps * WARP);
+		if (!is_real) { /* the sums are written again */
+			named_barrier_wait(NORM_BARRIER, warps * WARP);
+		}
 	}
 }
 
@@ -301,52 +304,59 @@ static __device__ inline void sum_step(float (&sum)[TILE::N_TILES][4],
 	}
 }
 
-/* One K tile. With `loads`, K tile `next` is loaded into the same registers, a piece after each
-   step, so that the loads do not interrupt the chain of mmas in a burst. */
+/* One K tile. The tokens of K tile `next` are loaded, and into the registers of this weight K tile
+   `later`, each if it is there: a piece after each step, so that the loads do not interrupt the
+   chain of mmas in a burst. */
 template <typename TILE>
 static __device__ inline void sum_k_tile(float (&sum)[TILE::N_TILES][4],
 	struct weight_k_tile<TILE> &weight, const struct token_k_tile<TILE> &tokens,
-	const struct weight_addresses<TILE> &addresses, uint32_t next, bool loads)
+	struct token_k_tile<TILE> &next_tokens, const struct weight_addresses<TILE> &addresses,
+	const struct token_addresses<TILE> &in, uint32_t next, uint32_t later, bool has_next,
+	bool has_later)
 {
 	const uint32_t load_steps = K_TILE_STEPS / weight_addresses<TILE>::LOADS;
 
 #pragma unroll
 	for (uint32_t step = 0; step < K_TILE_STEPS; step++) {
 		sum_step<TILE>(sum, weight.steps[step], tokens.steps[step]);
-		if (loads && step % load_steps == load_steps - 1) {
-			addresses.load(weight, next, step / load_steps);
+		if (has_next && step % 2 == 0) {
+			in.load(next_tokens, next, step);
+		}
+		if (has_later && step % load_steps == load_steps - 1) {
+			addresses.load(weight, later, step / load_steps);
 		}
 	}
 }
 
 /* All K tiles of this warp's slice. HELD of them are in registers; the next ones are loaded
-   during the mmas. */
-template <typename TILE>
+   during the mmas. K_TILES: their number where the compiler knows it, else 0. It then unrolls all
+   of them, and nothing delays the chain. The loop over any number waits for its last loads in each
+   round. Behind the last K tile it loads that again, so that it has no other branch. */
+template <typename TILE, int K_TILES>
 static __device__ inline void sum_slice(float (&sum)[TILE::N_TILES][4],
-	struct weight_k_tile<TILE> (&held)[TILE::HELD], const struct weight_addresses<TILE> &weight,
+	struct weight_k_tile<TILE> (&held)[HELD], const struct weight_addresses<TILE> &weight,
 	const struct token_addresses<TILE> &in, uint32_t k_tile_count)
 {
-	struct token_k_tile<TILE> tokens[2];
+	const uint32_t count = K_TILES > 0 ? K_TILES : k_tile_count, last = count - 1;
+	struct token_k_tile<TILE> tokens[HELD];
 
-	in.load(tokens[0], 0);
-#pragma unroll 1
-	for (uint32_t first = 0; first < k_tile_count; first += TILE::HELD) {
 #pragma unroll
-		for (uint32_t i = 0; i < TILE::HELD; i++) {
-			uint32_t k_tile = first + i;
-			if (k_tile >= k_tile_count) {
-				break;
-			}
-			if (k_tile + 1 < k_tile_count) {
-				in.load(tokens[(i + 1) % 2], k_tile + 1);
-			}
-			if (k_tile + TILE::HELD < k_tile_count) {
-				sum_k_tile<TILE>(sum, held[i], tokens[i % 2], weight,
-					k_tile + TILE::HELD, true);
-			} else {
-				sum_k_tile<TILE>(sum, held[i], tokens[i % 2], weight, 0, false);
-			}
+	for (uint32_t step = 0; step < K_TILE_STEPS; step += 2) {
+		in.load(tokens[0], 0, step);
+	}
+#pragma unroll(K_TILES > 0 ? K_TILES : 1)
+	for (uint32_t first = 0; first + HELD <= count; first += HELD) {
+#pragma unroll
+		for (uint32_t i = 0; i < HELD; i++) {
+			const uint32_t next = first + i + 1, later = first + i + HELD;
+			sum_k_tile<TILE>(sum, held[i], tokens[i], tokens[(i + 1) % HELD], weight,
+				in, min(next, last), min(later, last), K_TILES == 0 || next <= last,
+				K_TILES == 0 || later <= last);
 		}
+	}
+	if (count % HELD != 0) {
+		sum_k_tile<TILE>(
+			sum, held[0], tokens[0], tokens[1], weight, in, 0, 0, false, false);
 	}
 }
 
@@ -416,15 +426,15 @@ static __device__ inline void finish(const struct gemm &gemm, const struct block
 
 #endif
 
-/* NORMED: the most tokens of a fused norm; 0: no fused norm. */
-template <typename TILE, int NORMED>
+/* NORMED: the most tokens of a fused norm; 0: no fused norm. K_TILES: of a slice, or 0. */
+template <typename TILE, int NORMED, int K_TILES>
 static __global__ void __launch_bounds__(
 	TILE::THREADS + (NORMED > 0 ? NORM_WARPS_MAX * WARP : 0), 1)
 	linear_tiny_kernel(const __grid_constant__ CUtensorMap weight_map, const struct gemm gemm)
 {
 #ifdef QUIRE_SM90A
 	const struct block block = locate_block<TILE>(gemm);
-	struct weight_k_tile<TILE> held[TILE::HELD];
+	struct weight_k_tile<TILE> held[HELD];
 	struct weight_addresses<TILE> weight;
 	struct token_addresses<TILE> tokens;
 	float sum[TILE::N_TILES][4] = {};
@@ -435,7 +445,7 @@ static __global__ void __launch_bounds__(
 	__syncthreads();
 	if constexpr (NORMED > 0) {
 		if (threadIdx.x >= TILE::THREADS) {
-			norm_tokens<TILE, NORMED>(gemm, block);
+			norm_tokens<TILE, NORMED, K_TILES>(gemm, block);
 			named_barrier_arrive(TOKENS_BARRIER, blockDim.x);
 			return;
 		}
@@ -444,10 +454,10 @@ static __global__ void __launch_bounds__(
 	tokens.find(block);
 	barrier_wait(block.weight_full + 8 * block.slice, 0);
 #pragma unroll
-	for (uint32_t k_tile = 0; k_tile < TILE::HELD; k_tile++) {
+	for (uint32_t k_tile = 0; k_tile < HELD; k_tile++) {
 #pragma unroll
 		for (uint32_t i = 0; i < weight_addresses<TILE>::LOADS; i++) {
-			if (k_tile < gemm.k_tile_count) {
+			if (k_tile < (K_TILES > 0 ? K_TILES : gemm.k_tile_count)) {
 				weight.load(held[k_tile], k_tile, i);
 			}
 		}
@@ -462,7 +472,7 @@ static __global__ void __launch_bounds__(
 		}
 		barrier_wait(block.tokens_full + 8 * block.slice, 0);
 	}
-	sum_slice<TILE>(sum, held, weight, tokens, gemm.k_tile_count);
+	sum_slice<TILE, K_TILES>(sum, held, weight, tokens, gemm.k_tile_count);
 	store_sums<TILE>(sum, block);
 	named_barrier_wait(SUMS_BARRIER, TILE::THREADS);
 	finish<TILE>(gemm, block);
@@ -480,11 +490,11 @@ template <typename TILE> static uint32_t layout_bytes(const struct linear_plan *
 	return BARRIER_BYTES + TILE::ROWS * input_bytes + plan->tile_tokens * token_bytes;
 }
 
-template <typename TILE, int NORMED>
-static int launch(
+template <typename TILE, int NORMED, int K_TILES>
+static int launch_kernel(
 	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
 {
-	auto kernel = linear_tiny_kernel<TILE, NORMED>;
+	auto kernel = linear_tiny_kernel<TILE, NORMED, K_TILES>;
 	const uint32_t inputs = plan->shape.input_count, outputs = plan->shape.output_count;
 	uint32_t threads = TILE::THREADS;
 	struct gemm gemm = {};
@@ -514,6 +524,29 @@ static int launch(
 	return code != 0 ? code
 			 : launch_dependent(kernel, grid, threads, plan->shared_bytes, stream,
 				   weight_map, gemm);
+}
+
+/* The compiler knows the K tiles of qwen3-0.6b, and of o of qwen3-1.7b. */
+template <typename TILE, int NORMED>
+static int launch(
+	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
+{
+	const uint32_t k_tiles = plan->shape.input_count / TILE::SLICES / K_TILE;
+
+	if constexpr (NORMED > 0) {
+		if (k_tiles == 8) {
+			return launch_kernel<TILE, NORMED, 8>(plan, operands, stream);
+		}
+	}
+	if constexpr (TILE::SLICES > 1 && TILE::ROWS <= 16 && TILE::N_TILES == 1) {
+		if (k_tiles == 4) {
+			return launch_kernel<TILE, NORMED, 4>(plan, operands, stream);
+		}
+		if (k_tiles == 6) {
+			return launch_kernel<TILE, NORMED, 6>(plan, operands, stream);
+		}
+	}
+	return launch_kernel<TILE, NORMED, 0>(plan, operands, stream);
 }
 
 template <int SLICES, int ROWS, bool IS_SILU>
