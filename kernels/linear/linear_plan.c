@@ -240,17 +240,20 @@ static struct linear_plan plan_stream(
 	const uint32_t warps = divide_up(share, divide_up(share, warps_max));
 	plan.weight_rows = warps * LINEAR_STREAM_ROWS;
 	plan.tile_tokens = row_count;
-	const uint32_t stage = linear_stream_token_bytes(row_count) +
+	const bool has_row = linear_stream_has_row(shape, row_count);
+	const uint32_t row = has_row ? shape->input_count * 2 : 0;
+	const uint32_t stage = (has_row ? 0 : linear_stream_token_bytes(row_count)) +
 			       LINEAR_STREAM_CHUNKS * plan.weight_rows * CHUNK_BYTES;
 	const uint32_t whole = 2 * device->half_shared_bytes - LINEAR_STREAM_ROOM;
-	const uint32_t ring =
-		(share == 1 ? smaller(whole, STREAM_ONE_WARP_BYTES) : whole) - LINEAR_BARRIER_BYTES;
+	const uint32_t most = share == 1 ? smaller(whole, STREAM_ONE_WARP_BYTES) : whole;
+	const uint32_t others = LINEAR_BARRIER_BYTES + row;
+	const uint32_t ring = most > others ? most - others : 0;
 	const uint32_t fills = shape->input_count / LINEAR_CHUNK / LINEAR_STREAM_CHUNKS;
 	plan.token_stages = smaller(fills, smaller(ring / stage, LINEAR_STAGES_MAX));
 	plan.weight_stages = plan.token_stages;
-	plan.shared_bytes = LINEAR_BARRIER_BYTES + plan.token_stages * stage;
-	if (plan.token_stages == 1 &&
-		(fills > 1 || warps < share)) { /* a stage is released in the next one */
+	plan.shared_bytes = others + plan.token_stages * stage;
+	if (plan.token_stages < 2 && /* a stage is released in the next one */
+		(plan.token_stages == 0 || fills > 1 || warps < share)) {
 		plan.path = LINEAR_NONE;
 	}
 	return plan;

@@ -134,6 +134,7 @@ enum {
 	LINEAR_STREAM_CHUNKS = 4,      /* of inputs in a stage */
 	LINEAR_STREAM_ROWS = 16,       /* rows of the weight of a warp, M of an mma.sync */
 	LINEAR_STREAM_WARPS_MAX = 8,   /* of a tile */
+	LINEAR_STREAM_ROW_WARPS = 8,   /* that load one token */
 	LINEAR_STREAM_ROOM = 1024,     /* shared memory of a norm's block */
 	LINEAR_TALL_GROUPS = 3,	       /* the most of a tile, with silu only */
 	LINEAR_TALL_TOKENS = 256,      /* the most of a tile with so many groups; of others half */
@@ -142,6 +143,12 @@ enum {
 	LINEAR_NORM_WARP_INPUTS = 256, /* inputs of a norm warp, 8 a lane */
 	LINEAR_NORM_WARPS_MAX = 8,
 };
+
+/* LINEAR_STREAM: whether the token, one alone, is in shared memory as a whole, behind the ring. */
+static inline bool linear_stream_has_row(const struct linear_shape *shape, uint32_t row_count)
+{
+	return row_count == 1 && !shape->is_logits;
+}
 
 /* LINEAR_STREAM: bytes of the tokens in a stage; tiles of the weight behind them stay aligned. */
 static inline uint32_t linear_stream_token_bytes(uint32_t row_count)

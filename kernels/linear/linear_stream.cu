@@ -13,6 +13,11 @@
        producer    1 thread       TMA of weight and tokens into a ring of stages  ──► full[stage]
        consumers   1 warp for     full[stage] ──► registers, then release it      ──► empty[stage]
                    16 rows        mma.sync, each chunk's fragments loaded during those before
+       row warps   8 warps        the one token as a whole, behind the dependency wait
+
+   One token alone is no part of the ring: copies of its pieces would queue behind those of the
+   weight that fill the ring. Row warps load it by plain loads while the producer still requests the
+   weight. Several tokens are copied with the weight, after the whole ring is requested.
 
    A warp sums 16 rows of the weight over all of K, 16 inputs after 16 (m16n8k16, the weight as its
    16 rows, the tokens as its 8 columns), so the bits are those of cuBLASLt. A step takes 32 cycles
@@ -28,25 +33,35 @@ enum {
 	CHUNKS = LINEAR_STREAM_CHUNKS,
 	GROUP_ROWS = LINEAR_STREAM_ROWS,
 	GROUP_CHUNK_BYTES = GROUP_ROWS * CHUNK_BYTES,
-	THREADS_MAX = (LINEAR_STREAM_WARPS_MAX + 1) * WARP,
 	STEPS = CHUNK / 16, /* mmas of a chunk */
+	ROW_THREADS = LINEAR_STREAM_ROW_WARPS * WARP,
+	ROW_LOADS = 8, /* of a row thread in flight, 16 bytes each */
+	THREADS_MAX = (LINEAR_STREAM_WARPS_MAX + 1) * WARP + ROW_THREADS,
 };
+
+/* A barrier of the consumers and row warps: the token is there. */
+enum named_barrier { ROW_BARRIER = 1 };
 
 static_assert(2 * 8 * LINEAR_STAGES_MAX <= BARRIER_BYTES, "the barriers have room");
 
 /* What becomes of the sums. */
 enum outputs { PLAIN, SILU, LOGITS };
 
+/* Where tokens are: in the stages, or one of them, as a whole, behind these. */
+enum inputs { IN_RING, IN_ROW };
+
 struct gemm {
-	void *out; /* bf16; LOGITS: float32 */
+	void *out;	    /* bf16; LOGITS: float32 */
+	const uint16_t *in; /* IN_ROW */
 	const uint16_t *bias;
 	uint32_t row_count;
+	uint32_t input_count;
 	uint32_t output_count; /* columns of out */
 	uint32_t group_count;  /* of GROUP_ROWS rows of the weight */
 	uint32_t warp_count;   /* groups of a tile */
 	uint32_t fill_count;   /* stages' worth of inputs in K */
 	uint32_t stage_count;
-	uint32_t token_bytes; /* of the tokens in a stage, with their padding */
+	uint32_t token_bytes; /* of the tokens in a stage, with their padding; IN_ROW: 0 */
 };
 
 #ifdef QUIRE_SM90A
@@ -61,6 +76,7 @@ struct block {
 	/* each (chunks, tokens, CHUNK), padded; then (groups, chunks, GROUP_ROWS, CHUNK) */
 	uint32_t stages;
 	uint32_t stage_bytes;
+	uint32_t row; /* IN_ROW: the token */
 };
 
 static __device__ inline struct block locate_block(const struct gemm &gemm)
@@ -77,6 +93,7 @@ static __device__ inline struct block locate_block(const struct gemm &gemm)
 	block.empty = block.full + 8 * LINEAR_STAGES_MAX;
 	block.stages = block.full + BARRIER_BYTES;
 	block.stage_bytes = gemm.token_bytes + gemm.warp_count * CHUNKS * GROUP_CHUNK_BYTES;
+	block.row = block.stages + gemm.stage_count * block.stage_bytes;
 	return block;
 }
 
@@ -97,33 +114,30 @@ static __device__ inline void advance(struct fill_cursor *at, const struct gemm 
 	}
 }
 
-template <bool IS_SILU>
+template <outputs OUTPUTS, inputs INPUTS>
 static __device__ inline void fetch_weight(const struct gemm &gemm, const struct block &block,
 	const CUtensorMap *map, const struct fill_cursor &at)
 {
+	const uint32_t rows = OUTPUTS == SILU ? GROUP_ROWS / 2 : GROUP_ROWS;
+	const uint32_t tokens = INPUTS == IN_ROW ? 0 : gemm.row_count;
 	const uint32_t barrier = block.full + 8 * at.ring.stage;
 	const uint32_t groups = min(gemm.warp_count, block.group_count - at.tile_group);
 	uint32_t to = block.stages + at.ring.stage * block.stage_bytes + gemm.token_bytes;
-	uint32_t row = (block.first_group + at.tile_group) * (GROUP_ROWS / (IS_SILU ? 2 : 1));
+	uint32_t row = (block.first_group + at.tile_group) * rows;
 
 	barrier_arrive_expecting(
-		barrier, CHUNKS * (groups * GROUP_CHUNK_BYTES + gemm.row_count * CHUNK_BYTES));
+		barrier, CHUNKS * (groups * GROUP_CHUNK_BYTES + tokens * CHUNK_BYTES));
 #pragma unroll 1
 	for (uint32_t i = 0; i < groups; i++) {
 		copy_tiles(to, map, row, at.inputs * CHUNKS, barrier);
 		to += CHUNKS * GROUP_CHUNK_BYTES;
-		row += GROUP_ROWS / (IS_SILU ? 2 : 1);
+		row += rows;
 	}
 }
 
-/* Initialises the mbarriers, and starts the copies of the weight into all stages. Returns the first
-   fill that is not requested. */
-template <bool IS_SILU>
-static __device__ inline struct fill_cursor prepare(const struct gemm &gemm,
-	const struct block &block, const CUtensorMap *weight_map, const CUtensorMap *in_map)
+/* Initialises the mbarriers. */
+static __device__ inline void prepare(const struct gemm &gemm, const struct block &block)
 {
-	struct fill_cursor at = {};
-
 #pragma unroll 1
 	for (uint32_t i = 0; i < gemm.stage_count; i++) {
 		barrier_init(block.full + 8 * i, 1);
@@ -131,33 +145,65 @@ static __device__ inline struct fill_cursor prepare(const struct gemm &gemm,
 	}
 	barrier_init_done();
 	fence_shared_writes();
-#pragma unroll 1
-	for (uint32_t i = 0; i < gemm.stage_count; i++) { /* no more than the fills of a tile */
-		fetch_weight<IS_SILU>(gemm, block, weight_map, at);
-		advance(&at, gemm);
-	}
-	prefetch_map(in_map);
-	return at;
 }
 
-/* The producer thread, after the dependency wait. at: the first fill to request. */
-template <bool IS_SILU>
+/* The producer thread. It starts the copies of the weight into all stages before the dependency
+   wait, of which it has no need where the token is loaded by others. */
+template <outputs OUTPUTS, inputs INPUTS>
 static __device__ inline void produce(const struct gemm &gemm, const struct block &block,
-	const CUtensorMap *weight_map, const CUtensorMap *in_map, struct fill_cursor at)
+	const CUtensorMap *weight_map, const CUtensorMap *in_map)
 {
-	struct fill_cursor token = {};
+	struct fill_cursor at = {}, token = {}; /* the next to request */
 
-	fence_global_writes();
 #pragma unroll 1
-	for (uint32_t fill = 0; fill < block.fill_count; fill++) {
+	for (uint32_t i = 0; i < gemm.stage_count; i++) { /* no more than the fills of a tile */
+		fetch_weight<OUTPUTS, INPUTS>(gemm, block, weight_map, at);
+		advance(&at, gemm);
+	}
+	if (INPUTS == IN_RING) {
+		prefetch_map(in_map);
+		dependency_wait();
+		fence_global_writes();
+	}
+#pragma unroll 1
+	for (uint32_t fill = INPUTS == IN_RING ? 0 : gemm.stage_count; fill < block.fill_count;
+		fill++) {
 		if (fill >= gemm.stage_count) {
 			barrier_wait(block.empty + 8 * at.ring.stage, at.ring.parity ^ 1);
-			fetch_weight<IS_SILU>(gemm, block, weight_map, at);
+			fetch_weight<OUTPUTS, INPUTS>(gemm, block, weight_map, at);
 			advance(&at, gemm);
 		}
-		copy_tiles(block.stages + token.ring.stage * block.stage_bytes, in_map, 0,
-			token.inputs * CHUNKS, block.full + 8 * token.ring.stage);
-		advance(&token, gemm);
+		if (INPUTS == IN_RING) {
+			copy_tiles(block.stages + token.ring.stage * block.stage_bytes, in_map, 0,
+				token.inputs * CHUNKS, block.full + 8 * token.ring.stage);
+			advance(&token, gemm);
+		}
+	}
+}
+
+/* The row warps: the token goes to shared memory. thread: counted from the first of theirs. */
+static __device__ inline void load_row(
+	const struct gemm &gemm, const struct block &block, uint32_t thread)
+{
+	const uint32_t step = ROW_THREADS * 8;
+
+	dependency_wait();
+	dependents_launch();
+#pragma unroll 1
+	for (uint32_t first = thread * 8; first < gemm.input_count; first += ROW_LOADS * step) {
+		bf16x8 loaded[ROW_LOADS];
+#pragma unroll
+		for (uint32_t i = 0; i < ROW_LOADS; i++) {
+			if (first + i * step < gemm.input_count) {
+				loaded[i] = load8(gemm.in + first + i * step);
+			}
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < ROW_LOADS; i++) {
+			if (first + i * step < gemm.input_count) {
+				store_shared(block.row + (first + i * step) * 2, loaded[i]);
+			}
+		}
 	}
 }
 
@@ -167,14 +213,28 @@ struct chunk_fragments {
 	uint32_t tokens[STEPS][2];
 };
 
-/* Offsets within a stage from which this lane loads fragments. The 128-byte swizzle permutes the
-   16-byte pieces of a row by the row's index. Missing tokens read the last one; their sums are not
-   used. */
+/* Shared addresses of a stage, and of the tokens of its inputs. */
+struct stage_addresses {
+	uint32_t stage, tokens;
+};
+
+template <inputs INPUTS>
+static __device__ inline struct stage_addresses locate_stage(
+	const struct block &block, uint32_t stage, uint32_t fill)
+{
+	const uint32_t at = block.stages + stage * block.stage_bytes;
+
+	return {at, INPUTS == IN_ROW ? block.row + fill * (CHUNKS * CHUNK_BYTES) : at};
+}
+
+/* Offsets within a stage, and within a stage's tokens, from which this lane loads fragments. The
+   128-byte swizzle permutes the 16-byte pieces of a row by the row's index. Missing tokens read the
+   last one; their sums are not used. */
 struct fragment_offsets {
 	uint32_t weight[STEPS];
 	uint32_t tokens[CHUNKS][2];
 
-	__device__ inline void find(const struct gemm &gemm, uint32_t warp)
+	template <inputs INPUTS> __device__ inline void find(const struct gemm &gemm, uint32_t warp)
 	{
 		const uint32_t lane = threadIdx.x % WARP;
 		const uint32_t row = lane % 16, token = min(lane % 8, gemm.row_count - 1);
@@ -187,21 +247,22 @@ struct fragment_offsets {
 		}
 #pragma unroll
 		for (uint32_t i = 0; i < 2 * CHUNKS; i++) {
-			uint32_t at = i / 2 * gemm.row_count + token;
-			tokens[i / 2][i % 2] =
-				at * CHUNK_BYTES + ((i % 2 * 4 + lane / 8) ^ (at % 8)) * 16;
+			uint32_t at = i / 2 * gemm.row_count + token, eighth = i % 2 * 4 + lane / 8;
+			tokens[i / 2][i % 2] = at * CHUNK_BYTES +
+					       (INPUTS == IN_ROW ? eighth : eighth ^ (at % 8)) * 16;
 			hold(tokens[i / 2][i % 2]);
 		}
 	}
 
 	/* A quarter of a chunk's loads; half of them load tokens for two steps. */
-	__device__ inline void load(
-		struct chunk_fragments &out, uint32_t stage, uint32_t chunk, uint32_t step) const
+	__device__ inline void load(struct chunk_fragments &out, const struct stage_addresses &at,
+		uint32_t chunk, uint32_t step) const
 	{
-		load_matrices(out.weight[step], stage + chunk * GROUP_CHUNK_BYTES + weight[step]);
+		load_matrices(
+			out.weight[step], at.stage + chunk * GROUP_CHUNK_BYTES + weight[step]);
 		if (step % 2 == 0) {
 			uint32_t four[4];
-			load_matrices(four, stage + tokens[chunk][step / 2]);
+			load_matrices(four, at.tokens + tokens[chunk][step / 2]);
 			out.tokens[step][0] = four[0];
 			out.tokens[step][1] = four[1];
 			out.tokens[step + 1][0] = four[2];
@@ -268,8 +329,8 @@ static __device__ inline void finish(
    wait. In the last stage of a block `next` is the stage itself, whose chunk is loaded again and
    not used. */
 static __device__ inline void sum_stage(float (&sum)[4], struct chunk_fragments (&fragments)[2],
-	const struct fragment_offsets &offsets, uint32_t stage, uint32_t next, uint32_t next_full,
-	uint32_t next_parity)
+	const struct fragment_offsets &offsets, const struct stage_addresses &stage,
+	const struct stage_addresses &next, uint32_t next_full, uint32_t next_parity)
 {
 #pragma unroll
 	for (uint32_t chunk = 0; chunk < CHUNKS; chunk++) {
@@ -290,7 +351,7 @@ static __device__ inline void sum_stage(float (&sum)[4], struct chunk_fragments 
 
 /* All tiles of a block, by one warp. A warp without rows in the last tile computes what is
    not stored. */
-template <outputs OUTPUTS>
+template <outputs OUTPUTS, inputs INPUTS>
 static __device__ inline void consume(const struct gemm &gemm, const struct block &block)
 {
 	const uint32_t warp = threadIdx.x / WARP;
@@ -299,23 +360,27 @@ static __device__ inline void consume(const struct gemm &gemm, const struct bloc
 	struct ring_cursor at = {0, 0}, next = {0, 0};
 	uint32_t left = block.fill_count; /* stages to compute, this one included */
 
-	offsets.find(gemm, warp);
+	offsets.find<INPUTS>(gemm, warp);
+	if (INPUTS == IN_ROW) {
+		named_barrier_wait(ROW_BARRIER, gemm.warp_count * WARP + ROW_THREADS);
+	}
 	barrier_wait(block.full, 0);
 #pragma unroll
 	for (uint32_t step = 0; step < STEPS; step++) {
-		offsets.load(fragments[0], block.stages, 0, step);
+		offsets.load(fragments[0], locate_stage<INPUTS>(block, 0, 0), 0, step);
 	}
 #pragma unroll 1
 	for (uint32_t group = warp; left > 0; group += gemm.warp_count) {
 		float sum[4] = {};
 #pragma unroll 1
-		for (uint32_t i = 0; i < gemm.fill_count; i++, left--) {
+		for (uint32_t fill = 0; fill < gemm.fill_count; fill++, left--) {
+			const uint32_t next_fill = fill + 1 == gemm.fill_count ? 0 : fill + 1;
 			if (left > 1) {
 				advance(&next, gemm.stage_count);
 			}
 			sum_stage(sum, fragments, offsets,
-				block.stages + at.stage * block.stage_bytes,
-				block.stages + next.stage * block.stage_bytes,
+				locate_stage<INPUTS>(block, at.stage, fill),
+				locate_stage<INPUTS>(block, next.stage, next_fill),
 				block.full + 8 * next.stage, next.parity);
 			if (threadIdx.x % WARP == 0) { /* all of the stage is in registers */
 				barrier_arrive(block.empty + 8 * at.stage);
@@ -332,26 +397,30 @@ static __device__ inline void consume(const struct gemm &gemm, const struct bloc
 
 #endif
 
-template <outputs OUTPUTS>
-static __global__ void __launch_bounds__(THREADS_MAX, 2)
+template <outputs OUTPUTS, inputs INPUTS>
+static __global__ void __launch_bounds__(THREADS_MAX, 1)
 	linear_stream_kernel(const __grid_constant__ CUtensorMap weight_map,
 		const __grid_constant__ CUtensorMap in_map, const struct gemm gemm)
 {
 #ifdef QUIRE_SM90A
 	const struct block block = locate_block(gemm);
-	const bool is_producer = threadIdx.x == gemm.warp_count * WARP;
-	struct fill_cursor unrequested = {};
+	const uint32_t producer = gemm.warp_count * WARP; /* its thread */
 
-	if (is_producer) {
-		unrequested = prepare<OUTPUTS == SILU>(gemm, block, &weight_map, &in_map);
+	if (threadIdx.x == producer) {
+		prepare(gemm, block);
 	}
 	__syncthreads();
-	dependency_wait();
-	dependents_launch();
-	if (threadIdx.x < gemm.warp_count * WARP) {
-		consume<OUTPUTS>(gemm, block);
-	} else if (is_producer) {
-		produce<OUTPUTS == SILU>(gemm, block, &weight_map, &in_map, unrequested);
+	if (threadIdx.x < producer) {
+		if (INPUTS == IN_RING) {
+			dependency_wait();
+			dependents_launch();
+		}
+		consume<OUTPUTS, INPUTS>(gemm, block);
+	} else if (threadIdx.x == producer) {
+		produce<OUTPUTS, INPUTS>(gemm, block, &weight_map, &in_map);
+	} else if (INPUTS == IN_ROW && threadIdx.x >= producer + WARP) {
+		load_row(gemm, block, threadIdx.x - producer - WARP);
+		named_barrier_arrive(ROW_BARRIER, producer + ROW_THREADS);
 	}
 #endif
 }
@@ -362,26 +431,30 @@ static __global__ void __launch_bounds__(THREADS_MAX, 2)
    (kernels/linear/TUNING.md). */
 static const CUtensorMapL2promotion PROMOTION = CU_TENSOR_MAP_L2_PROMOTION_NONE;
 
-template <outputs OUTPUTS>
+template <outputs OUTPUTS, inputs INPUTS>
 static int launch(
 	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
 {
-	auto kernel = linear_stream_kernel<OUTPUTS>;
+	auto kernel = linear_stream_kernel<OUTPUTS, INPUTS>;
 	const uint32_t inputs = plan->shape.input_count, outputs = plan->shape.output_count;
 	struct gemm gemm = {};
 	CUtensorMap weight_map, in_map;
 
 	gemm.out = operands->out;
+	gemm.in = operands->in;
 	gemm.bias = operands->bias;
 	gemm.row_count = plan->row_count;
+	gemm.input_count = inputs;
 	gemm.output_count = outputs / (OUTPUTS == SILU ? 2 : 1);
 	gemm.group_count = outputs / GROUP_ROWS;
 	gemm.warp_count = plan->weight_rows / GROUP_ROWS;
 	gemm.fill_count = inputs / CHUNK / CHUNKS;
 	gemm.stage_count = plan->token_stages;
-	gemm.token_bytes = linear_stream_token_bytes(plan->row_count);
+	gemm.token_bytes = INPUTS == IN_ROW ? 0 : linear_stream_token_bytes(plan->row_count);
 	const uint32_t stage = gemm.token_bytes + gemm.warp_count * CHUNKS * GROUP_CHUNK_BYTES;
-	if (plan->shared_bytes != BARRIER_BYTES + gemm.stage_count * stage) {
+	const uint32_t row = INPUTS == IN_ROW ? inputs * 2 : 0;
+	const uint32_t threads = (gemm.warp_count + 1) * WARP + (row > 0 ? ROW_THREADS : 0);
+	if (plan->shared_bytes != BARRIER_BYTES + gemm.stage_count * stage + row) {
 		return (int)cudaErrorInvalidValue;
 	}
 	int code = make_tile_map(&weight_map, operands->weight, outputs, OUTPUTS == SILU ? 2 : 1,
@@ -394,18 +467,21 @@ static int launch(
 		code = (int)cudaFuncSetAttribute(kernel,
 			cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared_bytes);
 	}
-	return code != 0
-		       ? code
-		       : launch_dependent(kernel, dim3(plan->blocks), (gemm.warp_count + 1) * WARP,
-				 plan->shared_bytes, stream, weight_map, in_map, gemm);
+	return code != 0 ? code
+			 : launch_dependent(kernel, dim3(plan->blocks), threads, plan->shared_bytes,
+				   stream, weight_map, in_map, gemm);
 }
 
 int linear_stream(
 	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
 {
 	if (plan->shape.is_logits) {
-		return launch<LOGITS>(plan, operands, stream);
+		return launch<LOGITS, IN_RING>(plan, operands, stream);
 	}
-	return plan->shape.has_silu ? launch<SILU>(plan, operands, stream)
-				    : launch<PLAIN>(plan, operands, stream);
+	if (linear_stream_has_row(&plan->shape, plan->row_count)) {
+		return plan->shape.has_silu ? launch<SILU, IN_ROW>(plan, operands, stream)
+					    : launch<PLAIN, IN_ROW>(plan, operands, stream);
+	}
+	return plan->shape.has_silu ? launch<SILU, IN_RING>(plan, operands, stream)
+				    : launch<PLAIN, IN_RING>(plan, operands, stream);
 }

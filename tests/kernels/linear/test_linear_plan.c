@@ -155,7 +155,11 @@ static uint64_t layout_bytes(const struct linear_plan *plan)
 		       tokens * shape->split_k *
 			       (LINEAR_TINY_TOKEN_GAP +
 				       (plan->weight_rows + LINEAR_TINY_SUM_GAP) * sizeof(float));
-	case LINEAR_STREAM: /* tokens padded to whole KiB */
+	case LINEAR_STREAM: /* one token as a whole, several in each stage, in whole KiB */
+		if (tokens == 1 && !shape->is_logits) {
+			bytes += shape->input_count * sizeof(uint16_t);
+			return bytes + stages * LINEAR_STREAM_CHUNKS * weight;
+		}
 		tokens = (LINEAR_STREAM_CHUNKS * tokens * row + 1023) / 1024 * 1024;
 		return bytes + stages * (tokens + LINEAR_STREAM_CHUNKS * weight);
 	case LINEAR_SMALL: /* a wgmma of the last stage reads 64 rows of tokens */
