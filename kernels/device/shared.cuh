@@ -39,6 +39,14 @@ __device__ inline void store_shared(uint32_t to, const bf16x8 &value)
 		     : "memory");
 }
 
+__device__ inline float load_shared_float(uint32_t from)
+{
+	float value;
+
+	asm volatile("ld.shared.f32 %0, [%1];\n" : "=f"(value) : "r"(from) : "memory");
+	return value;
+}
+
 __device__ inline float2 load_shared_float2(uint32_t from)
 {
 	float2 two;

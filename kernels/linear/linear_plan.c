@@ -259,6 +259,14 @@ static struct linear_plan plan_stream(
 	return plan;
 }
 
+/* Each block normalises the token, instead of a launch in front. */
+static bool stream_fuses_norm(const struct linear_shape *shape, uint32_t row_count)
+{
+	return linear_stream_has_row(shape, row_count) &&
+	       shape->input_count <= LINEAR_STREAM_NORM_INPUTS &&
+	       linear_split_k(shape->input_count, shape->output_count) == 1;
+}
+
 /* ---- LINEAR_WIDE ---- */
 
 struct wide_tile {
@@ -473,7 +481,10 @@ struct linear_plan linear_plan_kernel(const struct linear_shape *shape, uint32_t
 		return plan_tiny(shape, row_count, true, device);
 	}
 	if (is_streamed(shape, row_count, device)) {
-		return plan_stream(shape, row_count, device);
+		struct linear_plan plan = plan_stream(shape, row_count, device);
+		plan.fuses_norm = has_norm && plan.path == LINEAR_STREAM &&
+				  stream_fuses_norm(shape, row_count);
+		return plan;
 	}
 	if (tall != NULL) {
 		return linear_plan_tall(shape, row_count, tall, device);

@@ -68,7 +68,7 @@ struct linear_plan {
 	enum linear_path path;
 	struct linear_shape shape;
 	uint32_t row_count;
-	bool fuses_norm; /* LINEAR_TINY: the launch includes the add_rms_norm() of its input */
+	bool fuses_norm;	/* LINEAR_TINY, _STREAM: with the add_rms_norm() of its input */
 	uint64_t scratch_bytes; /* (split_k, row_count, output_count) float32, or 0 */
 
 	/* for our own kernels */
@@ -142,6 +142,8 @@ enum {
 	LINEAR_TALL_BAND = 8,	       /* token tiles that run together where there are more */
 	LINEAR_NORM_WARP_INPUTS = 256, /* inputs of a norm warp, 8 a lane */
 	LINEAR_NORM_WARPS_MAX = 8,
+	/* LINEAR_STREAM: the most inputs of a fused norm */
+	LINEAR_STREAM_NORM_INPUTS = 8192,
 };
 
 /* LINEAR_STREAM: whether the token, one alone, is in shared memory as a whole, behind the ring. */

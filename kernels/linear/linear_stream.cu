@@ -1,10 +1,11 @@
 #include "kernels/linear/linear_sm90.cuh"
 #include "kernels/device/mma.cuh"
 #include "kernels/device/wgmma.cuh"
+#include "kernels/rows/rms_norm.cuh"
 
 /* LINEAR_STREAM: out = in * weight^T (+ bias), or silu(gate) * up of it, or logits, for up to 8
    tokens of wide weights by mma.sync. in (tokens, K) and weight (N, K) are bf16, the accumulators
-   and logits float32.
+   and logits float32. For one token the add_rms_norm() in front can be fused.
 
    Such a GEMM is bound by the read of the weight, so the kernel is a stream: one block a
    multiprocessor, with an equal share of the rows of the weight, reads them through one ring of
@@ -13,7 +14,8 @@
        producer    1 thread       TMA of weight and tokens into a ring of stages  ──► full[stage]
        consumers   1 warp for     full[stage] ──► registers, then release it      ──► empty[stage]
                    16 rows        mma.sync, each chunk's fragments loaded during those before
-       row warps   8 warps        the one token as a whole, behind the dependency wait
+       row warps   8, or those    the one token as a whole, behind the dependency wait;
+                   of a norm      with a fused norm they normalise it, in every block
 
    One token alone is no part of the ring: copies of its pieces would queue behind those of the
    weight that fill the ring. Row warps load it by plain loads while the producer still requests the
@@ -34,25 +36,28 @@ enum {
 	GROUP_ROWS = LINEAR_STREAM_ROWS,
 	GROUP_CHUNK_BYTES = GROUP_ROWS * CHUNK_BYTES,
 	STEPS = CHUNK / 16, /* mmas of a chunk */
-	ROW_THREADS = LINEAR_STREAM_ROW_WARPS * WARP,
-	ROW_LOADS = 8, /* of a row thread in flight, 16 bytes each */
-	THREADS_MAX = (LINEAR_STREAM_WARPS_MAX + 1) * WARP + ROW_THREADS,
+	ROW_LOADS = 8,	    /* of a row thread in flight, 16 bytes each */
+	NORM_WARPS_MAX = LINEAR_STREAM_NORM_INPUTS / (NORM_VECTORS_MAX * 8 * WARP),
+	THREADS_MAX = (LINEAR_STREAM_WARPS_MAX + 1 + NORM_WARPS_MAX) * WARP,
+	SQUARES = 2 * 8 * LINEAR_STAGES_MAX, /* offset of the norm warps' sums of squares */
 };
 
-/* A barrier of the consumers and row warps: the token is there. */
-enum named_barrier { ROW_BARRIER = 1 };
+/* ROW_BARRIER: of the consumers and row warps: the token is there. NORM_BARRIER: of the row
+   warps. */
+enum named_barrier { ROW_BARRIER = 1, NORM_BARRIER };
 
-static_assert(2 * 8 * LINEAR_STAGES_MAX <= BARRIER_BYTES, "the barriers have room");
+static_assert(SQUARES + 4 * NORM_WARPS_MAX <= BARRIER_BYTES, "barriers and squares have room");
 
 /* What becomes of the sums. */
 enum outputs { PLAIN, SILU, LOGITS };
 
-/* Where tokens are: in the stages, or one of them, as a whole, behind these. */
-enum inputs { IN_RING, IN_ROW };
+/* Where tokens are: in the stages, or one of them, as a whole, behind these, with or without a
+   fused norm. */
+enum inputs { IN_RING, IN_ROW, NORMED };
 
 struct gemm {
 	void *out;	    /* bf16; LOGITS: float32 */
-	const uint16_t *in; /* IN_ROW */
+	const uint16_t *in; /* all but IN_RING */
 	const uint16_t *bias;
 	uint32_t row_count;
 	uint32_t input_count;
@@ -61,7 +66,9 @@ struct gemm {
 	uint32_t warp_count;   /* groups of a tile */
 	uint32_t fill_count;   /* stages' worth of inputs in K */
 	uint32_t stage_count;
-	uint32_t token_bytes; /* of the tokens in a stage, with their padding; IN_ROW: 0 */
+	uint32_t token_bytes; /* of the tokens in a stage, with their padding; else 0 */
+	uint32_t row_threads; /* all but IN_RING */
+	struct linear_norm norm;
 };
 
 #ifdef QUIRE_SM90A
@@ -76,7 +83,7 @@ struct block {
 	/* each (chunks, tokens, CHUNK), padded; then (groups, chunks, GROUP_ROWS, CHUNK) */
 	uint32_t stages;
 	uint32_t stage_bytes;
-	uint32_t row; /* IN_ROW: the token */
+	uint32_t row; /* all but IN_RING: the token */
 };
 
 static __device__ inline struct block locate_block(const struct gemm &gemm)
@@ -119,7 +126,7 @@ static __device__ inline void fetch_weight(const struct gemm &gemm, const struct
 	const CUtensorMap *map, const struct fill_cursor &at)
 {
 	const uint32_t rows = OUTPUTS == SILU ? GROUP_ROWS / 2 : GROUP_ROWS;
-	const uint32_t tokens = INPUTS == IN_ROW ? 0 : gemm.row_count;
+	const uint32_t tokens = INPUTS == IN_RING ? gemm.row_count : 0;
 	const uint32_t barrier = block.full + 8 * at.ring.stage;
 	const uint32_t groups = min(gemm.warp_count, block.group_count - at.tile_group);
 	uint32_t to = block.stages + at.ring.stage * block.stage_bytes + gemm.token_bytes;
@@ -185,7 +192,7 @@ static __device__ inline void produce(const struct gemm &gemm, const struct bloc
 static __device__ inline void load_row(
 	const struct gemm &gemm, const struct block &block, uint32_t thread)
 {
-	const uint32_t step = ROW_THREADS * 8;
+	const uint32_t step = gemm.row_threads * 8;
 
 	dependency_wait();
 	dependents_launch();
@@ -207,6 +214,58 @@ static __device__ inline void load_row(
 	}
 }
 
+/* The row warps with a fused norm: every block normalises the token; the first also stores the new
+   residual. The arithmetic is that of rms_norm_kernel (kernels/rows/rms_norm.cu), and so are the
+   bits. */
+static __device__ inline void norm_row(
+	const struct gemm &gemm, const struct block &block, uint32_t thread)
+{
+	const uint32_t squares = block.full + SQUARES, step = gemm.row_threads * 8;
+	bf16x8 weight[NORM_VECTORS_MAX], row[NORM_VECTORS_MAX], added[NORM_VECTORS_MAX];
+	float square = 0, sum = 0;
+
+#pragma unroll
+	for (uint32_t v = 0, at = thread * 8; v < NORM_VECTORS_MAX; v++, at += step) {
+		if (at < gemm.input_count) {
+			weight[v] = load8(gemm.norm.weight + at);
+		}
+	}
+	dependency_wait();
+	dependents_launch();
+#pragma unroll
+	for (uint32_t v = 0, at = thread * 8; v < NORM_VECTORS_MAX; v++, at += step) {
+		if (at < gemm.input_count) {
+			row[v] = load8(gemm.in + at);
+			added[v] = load8(gemm.norm.residual + at);
+		}
+	}
+#pragma unroll
+	for (uint32_t v = 0, at = thread * 8; v < NORM_VECTORS_MAX; v++, at += step) {
+		if (at < gemm.input_count) {
+			row[v] = sum8(row[v], added[v]);
+			square = add_squares8(square, row[v]);
+			if (blockIdx.x == 0) {
+				store8(gemm.norm.sum + at, row[v]);
+			}
+		}
+	}
+	square = warp_sum(square);
+	if (thread % WARP == 0) {
+		store_shared(squares + thread / WARP * 4, square);
+	}
+	named_barrier_wait(NORM_BARRIER, gemm.row_threads);
+	for (uint32_t i = 0; i < gemm.row_threads / WARP; i++) {
+		sum += load_shared_float(squares + i * 4);
+	}
+	const float scale = norm_scale(sum, gemm.input_count, gemm.norm.epsilon);
+#pragma unroll
+	for (uint32_t v = 0, at = thread * 8; v < NORM_VECTORS_MAX; v++, at += step) {
+		if (at < gemm.input_count) {
+			store_shared(block.row + at * 2, scale8(row[v], scale, weight[v]));
+		}
+	}
+}
+
 /* This lane's fragments of a chunk: operands a and b of mma.sync. */
 struct chunk_fragments {
 	uint32_t weight[STEPS][4];
@@ -224,7 +283,7 @@ static __device__ inline struct stage_addresses locate_stage(
 {
 	const uint32_t at = block.stages + stage * block.stage_bytes;
 
-	return {at, INPUTS == IN_ROW ? block.row + fill * (CHUNKS * CHUNK_BYTES) : at};
+	return {at, INPUTS == IN_RING ? at : block.row + fill * (CHUNKS * CHUNK_BYTES)};
 }
 
 /* Offsets within a stage, and within a stage's tokens, from which this lane loads fragments. The
@@ -248,8 +307,9 @@ struct fragment_offsets {
 #pragma unroll
 		for (uint32_t i = 0; i < 2 * CHUNKS; i++) {
 			uint32_t at = i / 2 * gemm.row_count + token, eighth = i % 2 * 4 + lane / 8;
-			tokens[i / 2][i % 2] = at * CHUNK_BYTES +
-					       (INPUTS == IN_ROW ? eighth : eighth ^ (at % 8)) * 16;
+			tokens[i / 2][i % 2] =
+				at * CHUNK_BYTES +
+				(INPUTS == IN_RING ? eighth ^ (at % 8) : eighth) * 16;
 			hold(tokens[i / 2][i % 2]);
 		}
 	}
@@ -361,8 +421,8 @@ static __device__ inline void consume(const struct gemm &gemm, const struct bloc
 	uint32_t left = block.fill_count; /* stages to compute, this one included */
 
 	offsets.find<INPUTS>(gemm, warp);
-	if (INPUTS == IN_ROW) {
-		named_barrier_wait(ROW_BARRIER, gemm.warp_count * WARP + ROW_THREADS);
+	if (INPUTS != IN_RING) {
+		named_barrier_wait(ROW_BARRIER, gemm.warp_count * WARP + gemm.row_threads);
 	}
 	barrier_wait(block.full, 0);
 #pragma unroll
@@ -418,9 +478,13 @@ static __global__ void __launch_bounds__(THREADS_MAX, 1)
 		consume<OUTPUTS, INPUTS>(gemm, block);
 	} else if (threadIdx.x == producer) {
 		produce<OUTPUTS, INPUTS>(gemm, block, &weight_map, &in_map);
-	} else if (INPUTS == IN_ROW && threadIdx.x >= producer + WARP) {
-		load_row(gemm, block, threadIdx.x - producer - WARP);
-		named_barrier_arrive(ROW_BARRIER, producer + ROW_THREADS);
+	} else if (INPUTS != IN_RING && threadIdx.x >= producer + WARP) {
+		if (INPUTS == NORMED) {
+			norm_row(gemm, block, threadIdx.x - producer - WARP);
+		} else {
+			load_row(gemm, block, threadIdx.x - producer - WARP);
+		}
+		named_barrier_arrive(ROW_BARRIER, producer + gemm.row_threads);
 	}
 #endif
 }
@@ -450,11 +514,19 @@ static int launch(
 	gemm.warp_count = plan->weight_rows / GROUP_ROWS;
 	gemm.fill_count = inputs / CHUNK / CHUNKS;
 	gemm.stage_count = plan->token_stages;
-	gemm.token_bytes = INPUTS == IN_ROW ? 0 : linear_stream_token_bytes(plan->row_count);
+	gemm.token_bytes = INPUTS == IN_RING ? linear_stream_token_bytes(plan->row_count) : 0;
+	if (INPUTS != IN_RING) {
+		gemm.row_threads = LINEAR_STREAM_ROW_WARPS * WARP;
+	}
+	if (INPUTS == NORMED) {
+		gemm.row_threads = norm_threads(inputs);
+		gemm.norm = *operands->norm;
+	}
 	const uint32_t stage = gemm.token_bytes + gemm.warp_count * CHUNKS * GROUP_CHUNK_BYTES;
-	const uint32_t row = INPUTS == IN_ROW ? inputs * 2 : 0;
-	const uint32_t threads = (gemm.warp_count + 1) * WARP + (row > 0 ? ROW_THREADS : 0);
-	if (plan->shared_bytes != BARRIER_BYTES + gemm.stage_count * stage + row) {
+	const uint32_t row = INPUTS == IN_RING ? 0 : inputs * 2;
+	const uint32_t threads = (gemm.warp_count + 1) * WARP + gemm.row_threads;
+	if (plan->shared_bytes != BARRIER_BYTES + gemm.stage_count * stage + row ||
+		threads > THREADS_MAX) {
 		return (int)cudaErrorInvalidValue;
 	}
 	int code = make_tile_map(&weight_map, operands->weight, outputs, OUTPUTS == SILU ? 2 : 1,
@@ -477,6 +549,10 @@ int linear_stream(
 {
 	if (plan->shape.is_logits) {
 		return launch<LOGITS, IN_RING>(plan, operands, stream);
+	}
+	if (plan->fuses_norm) {
+		return plan->shape.has_silu ? launch<SILU, NORMED>(plan, operands, stream)
+					    : launch<PLAIN, NORMED>(plan, operands, stream);
 	}
 	if (linear_stream_has_row(&plan->shape, plan->row_count)) {
 		return plan->shape.has_silu ? launch<SILU, IN_ROW>(plan, operands, stream)

@@ -201,11 +201,16 @@ Test(cuda_linear, fused_norms_have_the_bits_of_two_operations)
 		check_fused_norm(rows, 1024, rows % 2 == 0 ? 4096 : 6144);
 	}
 	check_fused_norm(3, 512, 64);
+	/* streamed: one and two vectors a thread, several tiles a block, the most inputs */
+	check_fused_norm(1, 2048, 4096);
+	check_fused_norm(1, 2560, 19456);
+	check_fused_norm(1, 4096, 6144);
+	check_fused_norm(1, 8192, 10240);
+	cr_expect(!plan_with_norm(2, 2048, 4096, false).fuses_norm);
+	cr_expect(!plan_with_norm(1, 8192 + 256, 10240, false).fuses_norm);
 	cr_expect(!plan_with_norm(5, 1024, 4096, false).fuses_norm);
 	cr_expect(!plan_with_norm(1, 1280 + 128, 4096, false).fuses_norm);
-	cr_expect(!plan_with_norm(1, 4096, 6144, false).fuses_norm);
 	cr_expect(!plan_with_norm(1, 2048, 1024, false).fuses_norm);
-	cr_expect(!plan_with_norm(1, 2048, 4096, false).fuses_norm);
 }
 
 /* ---- the wide kernel ---- */

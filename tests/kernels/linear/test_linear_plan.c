@@ -42,27 +42,27 @@ static const struct model_choices models[] = {
 				"tall 128x2 <= 224, tall 192x4 <= 256, cublaslt",
 				4},
 			{MODEL_LINEAR_DOWN, SPLIT_1024, 0}}},
-	{"qwen3-1.7b", {{MODEL_LINEAR_QKV, STREAM(32, 32), 0}, {MODEL_LINEAR_O, SPLIT_2048, 0},
-			       {MODEL_LINEAR_GATE_UP, STREAM(96, 96), 0},
-			       {MODEL_LINEAR_DOWN, STREAM(16, 16), 0}}},
-	{"qwen3-4b", {{MODEL_LINEAR_QKV, STREAM(48, 48), 0}, {MODEL_LINEAR_O, STREAM(32, 32), 0},
-			     {MODEL_LINEAR_GATE_UP, WAVES(80, 64), 0},
+	{"qwen3-1.7b", {{MODEL_LINEAR_QKV, STREAM(32, 32), 1}, {MODEL_LINEAR_O, SPLIT_2048, 0},
+			       {MODEL_LINEAR_GATE_UP, STREAM(96, 96), 1},
+			       {MODEL_LINEAR_DOWN, STREAM(16, 16), 1}}},
+	{"qwen3-4b", {{MODEL_LINEAR_QKV, STREAM(48, 48), 1}, {MODEL_LINEAR_O, STREAM(32, 32), 1},
+			     {MODEL_LINEAR_GATE_UP, WAVES(80, 64), 1},
 			     {MODEL_LINEAR_DOWN, STREAM(32, 32), 0}}},
 	{"qwen3-8b",
 		{{MODEL_LINEAR_QKV,
 			 "stream 48 <= 8, tall 64x1 <= 96, cublaslt <= 160, tall 128x2 <= 224, "
 			 "cublaslt",
-			 0},
+			 1},
 			{MODEL_LINEAR_O,
-				"stream 32 <= 8, small 32 <= 32, tall 64x2 <= 256, cublaslt", 0},
-			{MODEL_LINEAR_GATE_UP, "stream 96 <= 8, tall 192x1 <= 256, cublaslt", 0},
+				"stream 32 <= 8, small 32 <= 32, tall 64x2 <= 256, cublaslt", 1},
+			{MODEL_LINEAR_GATE_UP, "stream 96 <= 8, tall 192x1 <= 256, cublaslt", 1},
 			{MODEL_LINEAR_DOWN,
 				"stream 32 <= 8, small 32 <= 64, tall 64x2 <= 224, cublaslt", 0}}},
-	{"qwen3-14b", {{MODEL_LINEAR_QKV, STREAM(64, 64), 0}, {MODEL_LINEAR_O, STREAM(48, 40), 0},
-			      {MODEL_LINEAR_GATE_UP, WAVES(96, 64), 0},
+	{"qwen3-14b", {{MODEL_LINEAR_QKV, STREAM(64, 64), 1}, {MODEL_LINEAR_O, STREAM(48, 40), 1},
+			      {MODEL_LINEAR_GATE_UP, WAVES(96, 64), 1},
 			      {MODEL_LINEAR_DOWN, STREAM(48, 40), 0}}},
-	{"qwen3-32b", {{MODEL_LINEAR_QKV, STREAM(80, 80), 0}, {MODEL_LINEAR_O, STREAM(48, 40), 0},
-			      {MODEL_LINEAR_GATE_UP, WAVES(80, 64), 0},
+	{"qwen3-32b", {{MODEL_LINEAR_QKV, STREAM(80, 80), 1}, {MODEL_LINEAR_O, STREAM(48, 40), 1},
+			      {MODEL_LINEAR_GATE_UP, WAVES(80, 64), 1},
 			      {MODEL_LINEAR_DOWN, STREAM(48, 40), 0}}},
 };
 
@@ -202,7 +202,9 @@ static void check_plan(const struct linear_plan *plan, const struct linear_devic
 		cr_expect(plan->token_stages <= LINEAR_STAGES_MAX);
 		cr_expect(shape->input_count % (LINEAR_STREAM_CHUNKS * LINEAR_CHUNK) == 0);
 		cr_expect(plan->shared_bytes + LINEAR_STREAM_ROOM <= 2 * device->half_shared_bytes);
-		cr_expect(!plan->fuses_norm && plan->scratch_bytes == 0);
+		cr_expect(!plan->fuses_norm || (plan->row_count == 1 && !shape->is_logits &&
+						       shape->input_count <= 8192));
+		cr_expect(plan->scratch_bytes == 0);
 		return; /* the last tile of a block may have fewer rows */
 	case LINEAR_SMALL:
 		cr_expect(shape->split_k == 1);
@@ -270,7 +272,8 @@ Test(linear_plan, fits_the_device_in_the_requested_order)
 		uint32_t rows = 1 + i / COUNT(shapes) % ROWS_MAX;
 		struct linear_shape shape = shape_of(sizes[0], sizes[1]);
 		shape.has_silu = i / COUNT(shapes) / ROWS_MAX > 0;
-		struct linear_plan plan = linear_plan(&shape, rows, rows % 2 == 0, &device);
+		struct linear_plan plan =
+			linear_plan(&shape, rows, rows == 1 || rows % 2 == 0, &device);
 
 		cr_expect(plan.row_count == rows && plan.shape.split_k == shape.split_k);
 		check_plan(&plan, &device);
