@@ -36,7 +36,9 @@ template <int HEADS, int STEP> struct cluster_plan {
 	   splits */
 	static constexpr int states = outs + slots * pieces * 16;
 	static constexpr int folded = states + slots * pairs * 16;
-	static constexpr int barriers = folded + slots / SPLIT_TILES * pairs * 16;
+	/* float4 state and float4 sums of no tile: merging it changes no bit */
+	static constexpr int neutral = folded + slots / SPLIT_TILES * pairs * 16;
+	static constexpr int barriers = neutral + 32;
 	static constexpr int gathered = barriers + warps * 16;
 	static constexpr int bytes = gathered + 8;
 
@@ -315,6 +317,16 @@ template <class F> struct warp_tiles {
 
 /* ---- merging ---- */
 
+/* fold_max() by one exponential: one of its two factors is always 1. Both have the same bits. */
+static __device__ inline fold_weights fold_max_once(float &max, float part_max)
+{
+	float weight = power_of_two(-fabsf(max - part_max));
+	bool is_more = part_max > max;
+
+	max = fmaxf(max, part_max);
+	return {is_more ? weight : 1, is_more ? 1 : weight};
+}
+
 /* The running sums of a piece of two heads. */
 struct piece_fold {
 	float4 out;
@@ -326,10 +338,19 @@ struct piece_fold {
 		out = make_float4(0, 0, 0, 0);
 		state = make_float4(-CUDART_INF_F, 0, -CUDART_INF_F, 0);
 	}
+	/* The first part of a sum, with the bits of a part that is added to the neutral element:
+	   -0 becomes 0. */
+	__device__ inline void begin(const piece_fold &part)
+	{
+		out = make_float4(__fadd_rn(part.out.x, 0), __fadd_rn(part.out.y, 0),
+			__fadd_rn(part.out.z, 0), __fadd_rn(part.out.w, 0));
+		state = make_float4(part.state.x, __fadd_rn(part.state.y, 0), part.state.z,
+			__fadd_rn(part.state.w, 0));
+	}
 	__device__ inline void add(const piece_fold &part)
 	{
-		fold_weights first = fold_max(state.x, part.state.x);
-		fold_weights second = fold_max(state.z, part.state.z);
+		fold_weights first = fold_max_once(state.x, part.state.x);
+		fold_weights second = fold_max_once(state.z, part.state.z);
 
 		fold_value(state.y, part.state.y, first);
 		fold_value(state.w, part.state.w, second);
@@ -340,60 +361,136 @@ struct piece_fold {
 	}
 };
 
-/* Merges min(count, 4) partial results, whose shared addresses differ by the steps. */
-static __device__ inline void fold_four(piece_fold &fold, uint32_t count, uint32_t out,
+/* Shared addresses of up to four partial results that are merged one after the other. */
+struct four_places {
+	uint32_t out[4], state[4];
+
+	/* Keeps the compiler from computing them behind a barrier. */
+	__device__ inline void compute()
+	{
+		asm volatile(""
+			     : "+r"(out[0]), "+r"(out[1]), "+r"(out[2]), "+r"(out[3]),
+			     "+r"(state[0]), "+r"(state[1]), "+r"(state[2]), "+r"(state[3]));
+	}
+};
+
+/* Places whose addresses differ by the steps. Behind the first `count`, at least 1, they are those
+   of the neutral element. */
+template <class F>
+static __device__ inline four_places find_four(uint32_t base, uint32_t count, uint32_t out,
 	uint32_t out_step, uint32_t state, uint32_t state_step)
 {
-	piece_fold part[4];
+	four_places at;
 
 #pragma unroll
 	for (uint32_t i = 0; i < 4; i++) {
-		part[i].clear();
-		if (i < count) {
-			part[i].out = load_shared_float4(out + i * out_step);
-			part[i].state = load_shared_float4(state + i * state_step);
-		}
+		bool is_part = i == 0 || i < count;
+		at.state[i] = is_part ? state + i * state_step : base + F::neutral;
+		at.out[i] = is_part ? out + i * out_step : base + F::neutral + 16;
 	}
-#pragma unroll
-	for (uint32_t i = 0; i < 4; i++) {
-		fold.add(part[i]);
-	}
+	return at;
 }
 
-/* Merges the gathered tiles to splits. The result of a split replaces its first tile. */
-template <class F> static __device__ inline void fold_tiles(uint32_t base, uint32_t tile_count)
+/* All loads precede the first use, so that their latencies overlap. */
+static __device__ inline void load_four(piece_fold *part, const four_places &at)
 {
-	uint32_t splits = (tile_count + SPLIT_TILES - 1) / SPLIT_TILES;
-
-	static_assert(SPLIT_TILES == 4, "fold_four() folds a split");
-	for (uint32_t i = threadIdx.x; i < splits * F::pieces; i += F::threads) {
-		uint32_t split = i / F::pieces, piece = i % F::pieces, pair = piece % F::pairs;
-		uint32_t first = split * SPLIT_TILES;
-		uint32_t out = base + F::outs + (first * F::pieces + piece) * 16;
-		piece_fold fold;
-		fold.clear();
-		fold_four(fold, tile_count - first, out, F::pieces * 16,
-			base + F::states + (first * F::pairs + pair) * 16, F::pairs * 16);
-		store_shared(out, fold.out);
-		if (piece < F::pairs) {
-			store_shared(base + F::folded + (split * F::pairs + pair) * 16, fold.state);
-		}
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		part[i].state = load_shared_float4(at.state[i]);
+	}
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		part[i].out = load_shared_float4(at.out[i]);
 	}
 }
 
-/* Merges the splits in ascending order, one thread a piece. */
+/* The tiles of piece i % pieces of split i / pieces. */
 template <class F>
-static __device__ inline void fold_splits(piece_fold &chain, uint32_t base, uint32_t tile_count)
+static __device__ inline four_places find_tiles(uint32_t base, uint32_t tile_count, uint32_t i)
+{
+	uint32_t first = i / F::pieces * SPLIT_TILES, piece = i % F::pieces;
+
+	static_assert(SPLIT_TILES == 4, "a split has four places");
+	return find_four<F>(base, tile_count - first,
+		base + F::outs + (first * F::pieces + piece) * 16, F::pieces * 16,
+		base + F::states + (first * F::pairs + piece % F::pairs) * 16, F::pairs * 16);
+}
+
+/* Four splits from split s on, of this thread's piece. */
+template <class F>
+static __device__ inline four_places find_splits(uint32_t base, uint32_t splits, uint32_t s)
 {
 	const uint32_t out_step = SPLIT_TILES * F::pieces * 16, state_step = F::pairs * 16;
-	uint32_t splits = (tile_count + SPLIT_TILES - 1) / SPLIT_TILES;
-	uint32_t out = base + F::outs + threadIdx.x * 16;
-	uint32_t state = base + F::folded + threadIdx.x % F::pairs * 16;
 
-	for (uint32_t s = 0; s < splits && threadIdx.x < F::pieces; s += 4) {
-		fold_four(chain, splits - s, out + s * out_step, out_step, state + s * state_step,
-			state_step);
+	return find_four<F>(base, splits - s,
+		base + F::outs + threadIdx.x % F::pieces * 16 + s * out_step, out_step,
+		base + F::folded + threadIdx.x % F::pairs * 16 + s * state_step, state_step);
+}
+
+/* Merges the tiles of piece i % pieces of split i / pieces. The sums replace the first tile. */
+template <class F>
+static __device__ inline void fold_split(
+	uint32_t base, uint32_t i, uint32_t end, const four_places &at)
+{
+	uint32_t split = i / F::pieces, piece = i % F::pieces;
+	piece_fold tile[4], fold;
+
+	load_four(tile, at);
+	fold.begin(tile[0]);
+#pragma unroll
+	for (int k = 1; k < 4; k++) {
+		fold.add(tile[k]);
 	}
+	if (i < end) {
+		store_shared(at.out[0], fold.out);
+		if (piece < F::pairs) {
+			store_shared(
+				base + F::folded + (split * F::pairs + piece) * 16, fold.state);
+		}
+	}
+}
+
+/* Merges the splits in ascending order, one thread a piece. at: find_splits() of split 0. */
+template <class F>
+static __device__ inline void fold_splits(
+	piece_fold &chain, uint32_t base, uint32_t splits, four_places at)
+{
+	for (uint32_t s = 0;;) {
+		piece_fold split[4];
+		load_four(split, at);
+#pragma unroll
+		for (int k = 0; k < 4; k++) {
+			chain.add(split[k]);
+		}
+		s += 4;
+		if (s >= splits) {
+			break;
+		}
+		at = find_splits<F>(base, splits, s);
+	}
+}
+
+/* Waits for the tiles of a round, at least one, and merges them into the row. The addresses that
+   come first are computed before the waits, by all threads: those without a piece load and merge
+   what others do, so that no branch stands between a wait and the loads. */
+template <class F>
+static __device__ inline void fold_round(
+	piece_fold &chain, uint32_t base, uint32_t tile_count, uint32_t parity)
+{
+	uint32_t splits = (tile_count + SPLIT_TILES - 1) / SPLIT_TILES, end = splits * F::pieces;
+	uint32_t first = threadIdx.x;
+	four_places tiles_at = find_tiles<F>(base, tile_count, min(first, end - 1));
+	four_places splits_at = find_splits<F>(base, splits, 0);
+
+	tiles_at.compute();
+	splits_at.compute();
+	barrier_wait(base + F::gathered, parity);
+	fold_split<F>(base, first, end, tiles_at);
+	for (uint32_t i = first + F::threads; i < end; i += F::threads) {
+		fold_split<F>(base, i, end, find_tiles<F>(base, tile_count, i));
+	}
+	__syncthreads();
+	fold_splits<F>(chain, base, splits, splits_at);
 }
 
 /* Writes this rank's dimensions of the row. */
@@ -447,10 +544,7 @@ static __device__ inline void attend_row(
 	for (uint32_t first = 0, round = 0; first < row.tile_count; first += F::slots, round++) {
 		uint32_t end = min(first + F::slots, row.tile_count);
 		tiles.compute_until(a, row, base, first, end);
-		barrier_wait(base + F::gathered, round & 1);
-		fold_tiles<F>(base, end - first);
-		__syncthreads();
-		fold_splits<F>(chain, base, end - first);
+		fold_round<F>(chain, base, end - first, round & 1);
 		if (end < row.tile_count) {
 			expect_tiles<F>(base, row.tile_count - end);
 			cluster_arrive();
@@ -481,6 +575,10 @@ static __global__ void __launch_bounds__(F::threads)
 			barrier_init(base + F::barriers + i * 8, 1);
 		}
 		barrier_init_done();
+	}
+	if (threadIdx.x == WARP) {
+		store_shared(base + F::neutral, make_float4(-CUDART_INF_F, 0, -CUDART_INF_F, 0));
+		store_shared(base + F::neutral + 16, make_float4(0, 0, 0, 0));
 	}
 	__syncthreads();
 	cluster_arrive_relaxed();
