@@ -371,7 +371,8 @@ static int make_weight_map(CUtensorMap *map, const uint16_t *weight, uint32_t ro
 	const cuuint64_t steps[] = {row, row * rows, row * EIGHT, CHUNK_BYTES};
 	const cuuint32_t tile[] = {CHUNK, EIGHT, halves, tile_rows / EIGHT / halves, tile_chunks};
 
-	return tensor_map_make(map, weight, 5, sizes, steps, tile, CU_TENSOR_MAP_SWIZZLE_128B);
+	return tensor_map_make(map, weight, 5, sizes, steps, tile, CU_TENSOR_MAP_SWIZZLE_128B,
+		CU_TENSOR_MAP_L2_PROMOTION_NONE);
 }
 
 template <typename TILE>
