@@ -245,7 +245,8 @@ static struct linear_plan plan_stream(
 	const uint32_t stage = (has_row ? 0 : linear_stream_token_bytes(row_count)) +
 			       LINEAR_STREAM_CHUNKS * plan.weight_rows * CHUNK_BYTES;
 	const uint32_t whole = 2 * device->half_shared_bytes - LINEAR_STREAM_ROOM;
-	const uint32_t most = share == 1 ? smaller(whole, STREAM_ONE_WARP_BYTES) : whole;
+	const uint32_t one_warp = has_row ? device->half_shared_bytes : STREAM_ONE_WARP_BYTES;
+	const uint32_t most = share == 1 ? smaller(whole, one_warp) : whole;
 	const uint32_t others = LINEAR_BARRIER_BYTES + row;
 	const uint32_t ring = most > others ? most - others : 0;
 	const uint32_t fills = shape->input_count / LINEAR_CHUNK / LINEAR_STREAM_CHUNKS;

@@ -202,6 +202,10 @@ static void check_plan(const struct linear_plan *plan, const struct linear_devic
 		cr_expect(plan->token_stages <= LINEAR_STAGES_MAX);
 		cr_expect(shape->input_count % (LINEAR_STREAM_CHUNKS * LINEAR_CHUNK) == 0);
 		cr_expect(plan->shared_bytes + LINEAR_STREAM_ROOM <= 2 * device->half_shared_bytes);
+		/* one warp a block and one token: a second block fits on the multiprocessor */
+		cr_expect(row_blocks_16 > device->multiprocessors ||
+			  !linear_stream_has_row(shape, plan->row_count) ||
+			  plan->shared_bytes <= device->half_shared_bytes);
 		cr_expect(!plan->fuses_norm || (plan->row_count == 1 && !shape->is_logits &&
 						       shape->input_count <= 8192));
 		cr_expect(plan->scratch_bytes == 0);
