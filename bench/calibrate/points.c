@@ -278,30 +278,6 @@ static uint64_t middle_of(
 						  : median_of(points, count, offset, scratch);
 }
 
-/* Whether prompts read more keys and values than they compute, which hold what steps before have
-   left, in a pool that begins with zeros. Zeros draw less power, so that at its limit the GPU
-   computes some of these steps up to a fifth faster than with values. */
-static bool reads_stored(const struct step_counts *counts)
-{
-	return counts->prefill_rows > 0 && counts->prefill_longest_context > counts->prefill_tokens;
-}
-
-/* The mean of all samples but the first, behind the most steps that have left values. */
-static void mean_of_later(
-	struct calibrate_point *out, const struct calibrate_point *points, size_t count)
-{
-	const struct calibrate_point *first = points;
-	uint64_t elapsed = 0, gpu = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		first = points[i].start_ns < first->start_ns ? &points[i] : first;
-		elapsed += points[i].elapsed_ns;
-		gpu += points[i].gpu_ns;
-	}
-	out->elapsed_ns = (elapsed - first->elapsed_ns) / (count - 1);
-	out->gpu_ns = (gpu - first->gpu_ns) / (count - 1);
-}
-
 static struct calibrate_point joined(
 	const struct calibrate_point *points, size_t count, uint64_t *scratch)
 {
@@ -328,9 +304,6 @@ static struct calibrate_point joined(
 	point.elapsed_ns =
 		middle_of(points, count, offsetof(struct calibrate_point, elapsed_ns), scratch);
 	point.gpu_ns = middle_of(points, count, offsetof(struct calibrate_point, gpu_ns), scratch);
-	if (count > 1 && reads_stored(&point.counts)) {
-		mean_of_later(&point, points, count);
-	}
 	point.gpu_ns = u64_min(point.gpu_ns, point.elapsed_ns);
 	/* Medians of the times need not add up, so host_ns is the difference. */
 	point.host_ns = point.elapsed_ns - point.gpu_ns;
