@@ -40,11 +40,6 @@ static enum status execute(void *state, const struct batch *batch, int32_t *toke
 		.step = batch->step,
 		.data_bytes = packed_batch_write(ranks_data(rank->ranks), batch),
 		.kind = RANK_STEP_GENERAL,
-		.rows = batch->row_count,
-		.tokens = batch->token_count,
-		.decode_rows = (uint32_t)batch->counts.decode_rows,
-		.samples = (uint32_t)batch->counts.sampled_rows,
-		.additions = batch->addition_count,
 	};
 
 	check(message.data_bytes <= rank->limit);

@@ -132,6 +132,8 @@ static void same_step(const struct vllm_step *found, const struct vllm_step *exp
 	}
 	same_list("preempted", &found->preempted, &expected->preempted);
 	same_list("evicted", &found->evicted, &expected->evicted);
+	require(found->lack == expected->lack, "who waits lacks %c, the model says %c", found->lack,
+		expected->lack);
 	require_equal(found->free_after_schedule, expected->free_after_schedule);
 	require_equal(found->applied, expected->applied);
 	same_list("finished", &found->finished, &expected->finished);

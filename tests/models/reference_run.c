@@ -4,6 +4,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/reference/reference_ranks.h"
 #include "engine/reference/reference_runner.h"
@@ -71,6 +72,7 @@ static void serve_step(struct serving *serving)
 {
 	struct step_time time;
 	struct error error = {0};
+	uint64_t start_ns = monotonic_ns();
 	const struct batch *batch = engine_schedule(serving->engine);
 
 	require(batch != NULL, "nothing to do, and requests are left");
@@ -83,6 +85,9 @@ static void serve_step(struct serving *serving)
 	}
 	require(engine_execute(serving->engine, &time, &error) == STATUS_OK, "%s", error.text);
 	require(time.elapsed_ns == time.gpu_ns + time.host_ns, "parts of the time are missing");
+	require(time.elapsed_ns <= monotonic_ns() - start_ns, "%llu ns are more than have passed",
+		(unsigned long long)time.elapsed_ns);
+	require_equal(time.mode, STEP_MODE_EAGER);
 	if (!serving->options->has_processes) {
 		look_at_logits(serving, batch);
 	}

@@ -246,6 +246,16 @@ static void apply(struct vllm_drive *drive, const struct vllm_step *decided)
 	scheduler_check(&drive->real);
 }
 
+static char lack_of(const struct vllm_drive *drive)
+{
+	static const char lacks[WAIT_CAUSE_COUNT] = {
+		[WAIT_SEATS] = 'S', [WAIT_BLOCKS] = 'B', [WAIT_BUDGET] = 'T'};
+
+	return drive->real.waiting.count == 0 && drive->backlog.count == 0
+		       ? '-'
+		       : lacks[drive->real.wait_cause];
+}
+
 void vllm_drive_step(struct vllm_drive *drive, uint32_t step)
 {
 	struct scheduler *real = &drive->real;
@@ -261,6 +271,7 @@ void vllm_drive_step(struct vllm_drive *drive, uint32_t step)
 		scheduler_check(real);
 		list_rows(drive);
 		list_events(drive);
+		now->lack = lack_of(drive);
 		now->free_after_schedule = real->blocks.free_count;
 	}
 	if (!real->config.is_async) {

@@ -331,6 +331,7 @@ static bool admit_head(struct vllm_model *model, bool is_alone)
 	uint32_t first = hits * rules->block_size;
 	uint32_t n = below_threshold(model, sequence->known - first, is_alone);
 	if (!rules->has_chunked_prefill && n > model->budget) {
+		model->now.lack = 'T';
 		return false;
 	}
 	n = smaller(n, model->budget);
@@ -372,8 +373,17 @@ static void decide(struct vllm_model *model)
 	model->now.is_decided = true;
 	model->budget = model->rules.max_num_batched_tokens;
 	decide_running(model, is_alone);
+	model->now.lack = 'B';
 	while (model->now.preempted.count == 0 && model->budget > 0 && model->waiting.count > 0 &&
 		model->running.count < model->rules.max_num_seqs && admit_head(model, is_alone)) {
+	}
+	if (model->waiting.count == 0) {
+		model->now.lack = '-';
+	} else if (model->now.preempted.count == 0 &&
+		   model->running.count == model->rules.max_num_seqs) {
+		model->now.lack = 'S';
+	} else if (model->now.preempted.count == 0 && model->budget == 0) {
+		model->now.lack = 'T';
 	}
 	for (uint32_t i = 0; i < model->now.row_count; i++) {
 		struct vllm_row *row = &model->now.rows[i];

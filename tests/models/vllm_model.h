@@ -67,6 +67,9 @@ struct vllm_step {
 	uint32_t row_count;
 	struct vllm_list blocks; /* of all rows */
 	struct vllm_list preempted, evicted;
+	/* What the decision leaves the waiting head without. '-': nobody waits; S: a seat; T:
+	   tokens of the step; B: blocks, also where others were preempted for theirs. */
+	char lack;
 	uint32_t free_after_schedule;
 	uint32_t applied; /* step whose tokens were applied, or VLLM_NOTHING */
 	struct vllm_list finished;

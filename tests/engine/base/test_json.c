@@ -146,6 +146,46 @@ Test(json, numbers_outside_their_range_are_refused)
 	}
 }
 
+/* Both ends of a range belong to it. */
+Test(json, numbers_at_the_ends_of_their_range_are_read)
+{
+	struct json_document document;
+	struct json_object root = parsed(&document, "{\"low\": -0.25, \"high\": 7}");
+	struct error error = {0};
+	uint64_t number = 0;
+	double real = 0;
+
+	require_equal(json_double(&root, "low", -0.25, 7, &real, &error), STATUS_OK);
+	cr_assert(real == -0.25);
+	require_equal(json_double(&root, "high", -0.25, 7, &real, &error), STATUS_OK);
+	cr_assert(real == 7);
+	require_equal(json_u64(&root, "high", 7, 9, &number, &error), STATUS_OK);
+	require_equal(json_u64(&root, "high", 1, 7, &number, &error), STATUS_OK);
+	require_equal(number, 7);
+	json_document_close(&document);
+}
+
+/* Texts of up to 32 bytes are shown whole, and one more is marked as cut. */
+Test(json, a_text_that_is_no_number_is_shown_whole_or_marked_as_cut)
+{
+	for (int bytes = 1; bytes <= 40; bytes++) {
+		struct json_document document;
+		struct error error = {0};
+		char text[64], expected[128];
+		uint64_t number;
+		snprintf(text, sizeof(text), "{\"n\": \"%.*s\"}", bytes,
+			"abcdefghijklmnopqrstuvwxyz0123456789ABCD");
+		struct json_object root = parsed(&document, text);
+		require_equal(json_u64(&root, "n", 1, 9, &number, &error), STATUS_INPUT);
+		snprintf(expected, sizeof(expected),
+			"f: field n: found \"%.*s%s\", expected an integer in [1, 9]",
+			bytes > 32 ? 32 : bytes, "abcdefghijklmnopqrstuvwxyz0123456789ABCD",
+			bytes > 32 ? "..." : "");
+		cr_assert_str_eq(error.text, expected);
+		json_document_close(&document);
+	}
+}
+
 Test(json, a_duplicate_field_is_refused_by_every_reader)
 {
 	struct json_document document;

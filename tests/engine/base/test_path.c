@@ -13,6 +13,8 @@ Test(path, is_composed_as_by_printf)
 
 	require_equal(path_format(path, &error, "%s/plan%s.jsonl", "a/b", "_x"), STATUS_OK);
 	cr_expect_str_eq(path, "a/b/plan_x.jsonl");
+	require_equal(path_format(path, &error, "%s", ""), STATUS_OK);
+	cr_expect_str_eq(path, "");
 }
 
 Test(path, that_is_too_long_is_refused_and_named)

@@ -3,8 +3,10 @@
 #include "tests/harness/require.h"
 
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 TestSuite(apart, .timeout = 20);
@@ -53,4 +55,35 @@ Test(apart, a_run_that_is_killed_is_an_error)
 
 	require_equal(apart_run(die, NULL, &error), STATUS_DEVICE);
 	require(strstr(error.text, "killed by signal 9") != NULL, "%s", error.text);
+}
+
+/* argument: the write end of a pipe, which stays open as long as this process lives. */
+static enum status hang(void *argument, struct error *error)
+{
+	(void)error;
+	require_equal(write(*(int *)argument, "x", 1), 1);
+	while (pause() < 0) {
+	}
+	return STATUS_OK;
+}
+
+Test(apart, a_run_dies_with_its_caller)
+{
+	struct error error = {0};
+	char byte;
+	int ends[2];
+
+	require_equal(pipe(ends), 0);
+	pid_t caller = fork();
+	if (caller == 0) {
+		(void)apart_run(hang, &ends[1], &error);
+		_exit(0);
+	}
+	close(ends[1]);
+	require_equal(read(ends[0], &byte, 1), 1); /* it runs */
+	kill(caller, SIGKILL);
+	require_equal(waitpid(caller, NULL, 0), caller);
+	struct pollfd wait = {.fd = ends[0], .events = POLLIN};
+	require(poll(&wait, 1, 10 * 1000) == 1, "the run is still there after 10 s");
+	require_equal(read(ends[0], &byte, 1), 0);
 }

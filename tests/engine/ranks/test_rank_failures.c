@@ -28,6 +28,7 @@ enum act {
 	ACT_KILL,   /* kill -9 */
 	ACT_ABORT,  /* a failed check() */
 	ACT_STOP,   /* SIGSTOP: it hangs, though it has computed before */
+	ACT_DOZE,   /* it hangs, but for a look at the time now and then */
 	ACT_WATCH,  /* its watch sees an error while it waits for a step */
 	ACT_REPORT, /* ranks_fail(), as after an error of its GPU */
 	ACT_ACCUSE, /* the same, of another rank */
@@ -46,6 +47,7 @@ struct plan {
 
 struct scene {
 	struct shared_word done[COUNT]; /* steps that a rank has computed */
+	struct shared_word dozes;	/* 1: the failing rank has begun to */
 	int32_t pids[COUNT];
 };
 
@@ -86,6 +88,11 @@ static enum status fail(struct ranks *ranks, enum act act, struct error *error)
 	case ACT_STOP:
 		raise(SIGSTOP);
 		break;
+	case ACT_DOZE:
+		shared_word_set(&((struct scene *)ranks_data(ranks))->dozes, 1);
+		for (;;) {
+			pause_ns(10 * 1000 * 1000);
+		}
 	case ACT_REPORT:
 	case ACT_ACCUSE:
 		error_set(error, STATUS_DEVICE,
@@ -294,6 +301,8 @@ Test(rank_failures, name_a_rank_that_hangs_in_a_step)
 {
 	require_failure(ACT_STOP, NONE, STATUS_DEVICE,
 		"rank %u: no partial sums for 1.0 s in step 20, so it hangs");
+	require_failure(ACT_DOZE, NONE, STATUS_DEVICE,
+		"rank %u: no partial sums for 1.0 s in step 20, so it hangs");
 }
 
 Test(rank_failures, pass_on_what_a_rank_reports_in_a_step)
@@ -484,11 +493,12 @@ Test(rank_failures, do_not_wait_for_ever_to_post_to_a_rank_that_hangs)
 
 /*
  * Rank 0 as a process that the test can kill: runs steps for ever, or idles before step stops_at,
- * UINT32_MAX for none. pids: shared with the test; the first is set when the time to kill has come.
+ * UINT32_MAX for none; or idles once another rank dozes. pids: shared with the test; the first is
+ * set when the time to kill has come.
  */
-static _Noreturn void run_rank_0(int32_t *pids, uint32_t stops_at)
+static _Noreturn void run_rank_0(int32_t *pids, uint32_t stops_at, enum act act)
 {
-	struct plan plan = {.act = ACT_NONE, .rank = 1, .phase = NONE};
+	struct plan plan = {.act = act, .rank = 1, .phase = NONE};
 	const struct ranks_options options = serving(&plan);
 	struct ranks *ranks = NULL;
 	struct error error = {0};
@@ -503,16 +513,25 @@ static _Noreturn void run_rank_0(int32_t *pids, uint32_t stops_at)
 			pids[0] = getpid();
 			pause();
 		}
+		if (step == FAILING_STEP && act == ACT_DOZE) {
+			struct shared_word *dozes = &((struct scene *)ranks_data(ranks))->dozes;
+			require(ranks_post(ranks, &message, &error) == STATUS_OK &&
+					ranks_await(ranks, dozes, 1, 1, "sleep", &error) ==
+						STATUS_OK,
+				"%s", error.text);
+			pids[0] = getpid();
+			pause();
+		}
 		require(ranks_post(ranks, &message, &error) == STATUS_OK &&
 				compute(ranks, &plan, step, &error) == STATUS_OK,
 			"%s", error.text);
-		if (stops_at == UINT32_MAX) {
+		if (stops_at == UINT32_MAX && act == ACT_NONE) {
 			pids[0] = getpid();
 		}
 	}
 }
 
-static void kill_rank_0(uint32_t stops_at)
+static void kill_rank_0(uint32_t stops_at, enum act act)
 {
 	volatile int32_t *pids = mmap(NULL, COUNT * sizeof(*pids), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -520,7 +539,7 @@ static void kill_rank_0(uint32_t stops_at)
 	pid_t child = fork();
 
 	if (child == 0) {
-		run_rank_0((int32_t *)pids, stops_at);
+		run_rank_0((int32_t *)pids, stops_at, act);
 	}
 	while (pids[0] == 0) {
 		pause_ns(1000 * 1000);
@@ -536,12 +555,18 @@ static void kill_rank_0(uint32_t stops_at)
 
 Test(rank_failures, kill_all_ranks_with_rank_0_in_a_step)
 {
-	kill_rank_0(UINT32_MAX);
+	kill_rank_0(UINT32_MAX, ACT_NONE);
 }
 
 Test(rank_failures, kill_all_ranks_with_rank_0_when_it_idles)
 {
-	kill_rank_0(5);
+	kill_rank_0(5, ACT_NONE);
+}
+
+/* One that hangs does not see that rank 0 is gone. */
+Test(rank_failures, kill_all_ranks_with_rank_0_though_one_hangs)
+{
+	kill_rank_0(UINT32_MAX, ACT_DOZE);
 }
 
 Test(rank_failures, are_not_caused_by_what_a_terminal_sends_to_all)

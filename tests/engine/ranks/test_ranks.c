@@ -102,6 +102,30 @@ Test(ranks, compute_each_step_and_end_when_they_are_closed)
 	}
 }
 
+static uint32_t count_descriptors(void)
+{
+	uint32_t count = 0;
+
+	for (int i = 0; i < 256; i++) {
+		count += fcntl(i, F_GETFD) >= 0;
+	}
+	return count;
+}
+
+/* A program may open and close ranks many times. */
+Test(ranks, leave_no_descriptor_open)
+{
+	uint32_t before = count_descriptors();
+
+	for (uint32_t i = 0; i < 3; i++) {
+		struct ranks *ranks = open_ranks(serve_steps);
+		struct error error = {0};
+		cr_assert_eq(ranks_barrier(ranks, &error), STATUS_OK, "%s", error.text);
+		ranks_close(ranks);
+		require_equal(count_descriptors(), before);
+	}
+}
+
 Test(ranks, share_memory_that_begins_with_zeros)
 {
 	struct ranks *ranks = open_ranks(serve_steps);
@@ -164,6 +188,28 @@ Test(ranks, receive_every_message_that_is_posted_without_waiting)
 
 /* ---- collective functions ---- */
 
+/* One rank has room for far fewer blocks than the others, and one for more. */
+static enum status agree_on_least(
+	struct ranks *ranks, uint32_t least, uint32_t most, struct error *error)
+{
+	uint32_t own = ranks_index(ranks);
+	uint64_t value;
+	char warning[RANK_WARNING_BYTES], expected[RANK_WARNING_BYTES];
+
+	TRY(ranks_agree_blocks(ranks,
+		own == least  ? 899
+		: own == most ? 1001
+			      : 1000,
+		&value, warning, error));
+	require_equal(value, 899);
+	snprintf(expected, sizeof(expected),
+		"rank %u has room for 899 KV blocks and rank %u for 1001: the smaller number holds "
+		"for all; does something else use the GPU of rank %u?",
+		least, most, least);
+	require(strcmp(warning, expected) == 0, "%s", warning);
+	return STATUS_OK;
+}
+
 /* What all ranks do, rank 0 too; a failed requirement aborts the process. */
 static enum status exchange(struct ranks *ranks, struct error *error)
 {
@@ -187,10 +233,12 @@ static enum status exchange(struct ranks *ranks, struct error *error)
 	TRY(ranks_agree_blocks(ranks, 1000 - own, &value, warning, error));
 	require_equal(value, 1000 - (COUNT - 1));
 	require(warning[0] == '\0', "%s", warning);
-	TRY(ranks_agree_blocks(ranks, own == 2 ? 899 : 1000, &value, warning, error));
-	require_equal(value, 899);
-	require(strstr(warning, "rank 2 has room for 899 KV blocks and rank 0 for 1000") != NULL,
-		"%s", warning);
+	for (uint32_t pair = 0; pair < COUNT * COUNT; pair++) {
+		uint32_t least = pair / COUNT, most = pair % COUNT;
+		if (least != most) {
+			TRY(agree_on_least(ranks, least, most, error));
+		}
+	}
 	return STATUS_OK;
 }
 
