@@ -125,13 +125,12 @@ uint64_t jobs_pending(const struct jobs *jobs)
 
 /* ---- doing them ---- */
 
-static enum status interrupted(uint64_t *number, struct error *error)
+static enum status interrupted(struct error *error)
 {
-	*number = JOBS_NONE;
 	return error_set(error, STATUS_VERDICT, "interrupted");
 }
 
-/* Does the first job of the queue in this process. */
+/* Does the first job of the queue in this process. *number stays where that is interrupted. */
 static enum status do_first(
 	struct jobs *jobs, uint64_t *number, struct text *result, struct error *error)
 {
@@ -146,7 +145,7 @@ static enum status do_first(
 	}
 	text_deinit(result);
 	if (interrupt_is_pending()) {
-		return interrupted(number, error);
+		return interrupted(error);
 	}
 	*number = job.number;
 	return error_set(error, status, "%s", own.text);
@@ -244,5 +243,5 @@ enum status jobs_next(struct jobs *jobs, uint64_t *number, struct text *result, 
 			return status;
 		}
 	}
-	return interrupted(number, error);
+	return interrupted(error);
 }

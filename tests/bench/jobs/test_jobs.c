@@ -4,6 +4,7 @@
 #include "engine/base/interrupt.h"
 #include "engine/base/memory.h"
 
+#include "tests/harness/process.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -30,6 +32,8 @@ enum act {
 	ACT_DIE_ONCE,	/* kill -9 of the first worker that has it */
 	ACT_DIE_ALWAYS, /* of every worker */
 	ACT_LEAVE,	/* the first worker that has it ends with an exit code */
+	ACT_PRINT,	/* prints a line on its standard output */
+	ACT_DEAF,	/* does not look at interrupts, and never ends */
 };
 
 enum { JOBS_MAX = 64, RESULT_BYTES_MAX = 1 << 18 };
@@ -86,6 +90,13 @@ static enum status run(
 	}
 	if (order.act == ACT_LEAVE && before == 0) {
 		_exit(3);
+	}
+	if (order.act == ACT_PRINT) {
+		printf("a line of a worker\n");
+		fflush(stdout);
+	}
+	while (order.act == ACT_DEAF) {
+		pause_ns(UINT64_C(1000000));
 	}
 	fill(&order, result);
 	return order.act == ACT_FAIL ? error_set(error, STATUS_INPUT, "job of seed %llu fails",
@@ -389,4 +400,123 @@ Test(jobs, an_error_does_not_end_the_others)
 	text_deinit(&result);
 	jobs_close(jobs);
 	jobs_close(NULL);
+}
+
+/* Adds one order to jobs that do not describe themselves, and takes it back. */
+static enum status do_one(struct jobs *jobs, const struct order *order, struct error *error)
+{
+	struct text result = {0};
+	uint64_t number;
+
+	*error = (struct error){0};
+	uint64_t added = add(jobs, order);
+	enum status status = jobs_next(jobs, &number, &result, error);
+	require_equal(number, added);
+	text_deinit(&result);
+	return status;
+}
+
+static struct jobs *open_nameless(struct scene *scene)
+{
+	const struct jobs_options options = {.workers = 2, .run = run, .context = scene};
+	struct error error = {0};
+	struct jobs *jobs;
+
+	require_equal(jobs_open(&jobs, &options, &error), STATUS_OK);
+	return jobs;
+}
+
+Test(jobs, one_without_a_description_has_its_number)
+{
+	struct scene *scene = open_scene();
+	struct jobs *jobs = open_nameless(scene);
+	const struct order dies = {.act = ACT_DIE_ALWAYS, .index = 1};
+	struct error error;
+
+	require_equal(do_one(jobs, &(struct order){.seed = 1}, &error), STATUS_OK);
+	require_equal(do_one(jobs, &dies, &error), STATUS_DEVICE);
+	require(strncmp(error.text, "job 1: its worker was killed by signal 9", 40) == 0, "'%s'",
+		error.text);
+	jobs_close(jobs);
+}
+
+Test(jobs, workers_print_nothing)
+{
+	struct jobs *jobs = open_nameless(open_scene());
+	struct capture capture;
+	struct error error;
+
+	capture_begin(&capture, STDOUT_FILENO);
+	require_equal(do_one(jobs, &(struct order){.act = ACT_PRINT}, &error), STATUS_OK);
+	jobs_close(jobs);
+	char *printed = capture_end(&capture);
+	require(printed[0] == '\0', "'%s'", printed);
+	free(printed);
+}
+
+static _Atomic uint32_t bad_ends;
+
+static void on_child(int signal, siginfo_t *info, void *context)
+{
+	(void)signal, (void)context;
+	bad_ends += info->si_code != CLD_EXITED || info->si_status != 0;
+}
+
+/* An idle worker leaves with exit code 0 when the jobs are closed. */
+Test(jobs, idle_workers_end_by_themselves)
+{
+	struct sigaction action = {
+		.sa_sigaction = on_child, .sa_flags = SA_SIGINFO | SA_NOCLDSTOP | SA_RESTART};
+	struct jobs *jobs = open_nameless(open_scene());
+	struct error error;
+
+	require_equal(sigaction(SIGCHLD, &action, NULL), 0);
+	require_equal(do_one(jobs, &(struct order){.seed = 1}, &error), STATUS_OK);
+	jobs_close(jobs);
+	require_equal(bad_ends, 0);
+}
+
+/* A worker that is busy has 2 s to end by itself. */
+Test(jobs, a_worker_that_does_not_end_is_killed)
+{
+	interrupt_catch();
+	struct scene *scene = open_scene();
+	struct jobs *jobs = open_nameless(scene);
+	struct error error = {0};
+	struct text result = {0};
+	uint64_t number;
+
+	add(jobs, &(struct order){.act = ACT_DEAF});
+	add(jobs, &(struct order){.index = 1});
+	require_equal(jobs_next(jobs, &number, &result, &error), STATUS_OK);
+	require_equal(number, 1);
+	while (atomic_load(&scene->pids[0]) == 0) {
+		pause_ns(1000000);
+	}
+	uint64_t start_ns = monotonic_ns();
+	jobs_close(jobs);
+	uint64_t waited_ns = monotonic_ns() - start_ns;
+	require(waited_ns > UINT64_C(1500000000) && waited_ns < UINT64_C(10000000000), "%llu ns",
+		(unsigned long long)waited_ns);
+	require(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "a worker is left");
+	text_deinit(&result);
+}
+
+/* As where no process can be started: there is no descriptor for a worker's socket. */
+Test(jobs, that_no_worker_can_be_started_is_an_error)
+{
+	struct jobs *jobs = open_nameless(open_scene());
+	const struct rlimit limit = {.rlim_cur = 3, .rlim_max = 64};
+	struct error error = {0};
+	struct text result = {0};
+	uint64_t number;
+
+	add(jobs, &(struct order){.seed = 1});
+	require_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	require_equal(jobs_next(jobs, &number, &result, &error), STATUS_DEVICE);
+	require_equal(number, JOBS_NONE);
+	require(strcmp(error.text, "a worker cannot be started: Too many open files") == 0, "'%s'",
+		error.text);
+	require_equal(jobs_pending(jobs), 1);
+	jobs_close(jobs);
 }
