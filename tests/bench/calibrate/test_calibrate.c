@@ -1253,3 +1253,44 @@ Test(calibrate_command, wrong_options_are_refused_in_one_line)
 		free(text);
 	}
 }
+
+/* Every option of a measurement, for everything that is none; but a log of steps needs the limits
+   of its engine. */
+Test(calibrate_command, options_of_a_measurement_are_refused_where_none_is_made)
+{
+	static const char *const sources[] = {"--points", "--measured", "--from-steps"};
+	static const struct {
+		const char *name, *value;
+		bool is_limit;
+	} options[] = {
+		{"runner", "sim", false},
+		{"weights", "dummy:0", false},
+		{"budget", "160", false},
+		{"kernels", "general", false},
+		{"tp-transport", "nccl", false},
+		{"tensor-parallel-size", "2", true},
+		{"kv-blocks", "100", true},
+		{"block-size", "32", true},
+		{"gpu-memory-utilization", "0.5", true},
+		{"max-num-seqs", "7", true},
+		{"max-num-batched-tokens", "7000", true},
+		{"max-model-len", "7777", true},
+	};
+	char arguments[256], expected[256];
+
+	for (uint32_t i = 0; i < 3; i++) {
+		for (size_t j = 0; j < sizeof(options) / sizeof(options[0]); j++) {
+			snprintf(arguments, sizeof(arguments),
+				"calibrate --out @/c --name a %s%s --%s %s", sources[i],
+				i == 1 ? "" : " @/none", options[j].name, options[j].value);
+			snprintf(expected, sizeof(expected),
+				"%s measures nothing: --%s has no effect there", sources[i],
+				options[j].name);
+			char *text = quire_output(folder, 2, arguments);
+			bool is_refused = strstr(text, expected) != NULL;
+			require(is_refused != (i == 2 && options[j].is_limit), "%s: '%s'",
+				arguments, text);
+			free(text);
+		}
+	}
+}

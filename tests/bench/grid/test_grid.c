@@ -67,6 +67,28 @@ Test(grid, words_end_at_separators_that_are_not_escaped)
 	}
 }
 
+/* Every option, whatever its neighbours in struct replay_config are. */
+Test(grid, a_configuration_sets_its_own_options_alone)
+{
+	enum { OTHER = 0x5a };
+	const struct option *rows = replay_options.rows;
+
+	for (uint32_t i = 0; i < replay_options.count; i++) {
+		struct configuration configuration = {.name = "one"};
+		struct replay_config config;
+		const unsigned char *bytes = (const unsigned char *)&config;
+		*(bool *)((char *)&configuration.own + rows[i].given_offset) = true;
+		memset(&config, OTHER, sizeof(config));
+		configuration_apply(&configuration, &config);
+		for (uint32_t j = 0; j < replay_options.count; j++) {
+			require(bytes[rows[j].offset] == (j == i ? 0 : OTHER),
+				"--%s changes the value of --%s", rows[i].name, rows[j].name);
+			require(bytes[rows[j].given_offset] == (j == i ? 1 : OTHER),
+				"--%s gives --%s", rows[i].name, rows[j].name);
+		}
+	}
+}
+
 Test(grid, the_last_option_varies_fastest)
 {
 	static const char *const names[] = {"gpu=h200,max-num-seqs=128",

@@ -501,14 +501,15 @@ Test(plan, an_interrupt_leaves_a_bound)
 /* The replicates take a hundred times as long as the search for the answer. */
 Test(plan, an_interrupt_of_the_error_bars_leaves_the_answer)
 {
-	static const char said[] =
-		"interrupted; the answer is whole, but error bars are missing or "
-		"of fewer replicates, and in ";
-	char out[PATH_BYTES];
+	char out[PATH_BYTES], said[PATH_BYTES + 128];
 	struct plan_file plan;
 	struct process process;
 
 	snprintf(out, sizeof(out), "%s/cut", folder);
+	snprintf(said, sizeof(said),
+		"interrupted; the answer is whole, but error bars are missing or of fewer "
+		"replicates, and in %s\n",
+		out);
 	const char *const arguments[] = {"quire", "plan", TRACE, "--slo-ttft-ms", "400", "--jobs",
 		"2", "--precision", "0.05", "--vary", "rate", "--replicates", "5000",
 		"--max-requests", "300", "--out", out, NULL};

@@ -232,6 +232,22 @@ Test(sweep, the_summary_has_what_all_runs_share)
 	close_fixture(&fixture);
 }
 
+Test(sweep, its_command_is_kept_word_by_word)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 0, SWEEP " --out one", "12 of 12");
+	cJSON *provenance = json_in(&fixture, "one/provenance.json");
+	const char *command =
+		cJSON_GetStringValue(cJSON_GetObjectItem(provenance, PROVENANCE_COMMAND));
+	require(command != NULL, "no command");
+	const char *words = strstr(command, " sweep ");
+	require(words != NULL && strcmp(words + 1, SWEEP " --out one") == 0, "%s", command);
+	cJSON_Delete(provenance);
+	close_fixture(&fixture);
+}
+
 /* A sweep is calibrated where every run is, in whatever order they come. */
 Test(sweep, one_estimate_makes_a_sweep_uncalibrated)
 {

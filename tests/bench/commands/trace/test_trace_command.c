@@ -218,6 +218,57 @@ Test(trace_command, presets_are_changed_by_options)
 	cJSON_Delete(stat);
 }
 
+/* Whatever a preset says of rates. */
+Test(trace_command, presets_can_arrive_at_once)
+{
+	static const char *const presets[] = {"none --input 5 --output 5", "chat", "agent", "rag",
+		"batch"};
+	char arguments[256], path[2 * TEMPORARY_PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%s/t.jsonl", folder);
+	for (uint32_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
+		uint32_t rows = 0;
+		snprintf(arguments, sizeof(arguments),
+			"trace make --preset %s --turns 1 --requests 20 --arrivals at-once --out "
+			"@/t.jsonl",
+			presets[i]);
+		require_good(arguments);
+		char *text = file_read(path, NULL);
+		for (const char *at = text; (at = strstr(at, "\"timestamp\":")) != NULL; at++) {
+			rows += strncmp(at, "\"timestamp\":0,", 14) == 0;
+		}
+		require(rows == 20, "%s: %u of 20 rows are there at once", arguments, rows);
+		free(text);
+	}
+}
+
+static char *made(const char *options)
+{
+	char arguments[256];
+
+	snprintf(arguments, sizeof(arguments),
+		"trace make --requests 9 --input 5 --output 5 --rate 1 --out - %s", options);
+	return quire_output(folder, 0, arguments);
+}
+
+/* TOKENS is TOKENS:1, and all levels together have a limit. */
+Test(trace_command, a_prefix_has_a_number_and_a_limit)
+{
+	char *plain = made("--prefix 1024"), *one = made("--prefix 1024:1");
+	char *three = made("--prefix 1024:3");
+
+	cr_assert_str_eq(plain, one);
+	require(strcmp(plain, three) != 0, "three prefixes are one");
+	free(plain);
+	free(one);
+	free(three);
+	require_good("trace make --requests 1 --input 5 --output 5 --rate 1 --out @/t.jsonl "
+		     "--prefix 67108863:1,1");
+	require_refused("trace make --requests 1 --input 5 --output 5 --rate 1 --out @/t.jsonl "
+			"--prefix 67108864:1,1",
+		"--prefix: found '67108864:1,1', expected TOKENS:COUNT");
+}
+
 /* ---- stat and convert ---- */
 
 Test(trace_command, stat_sums_a_trace_up)
