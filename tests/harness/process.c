@@ -30,6 +30,9 @@ static char *read_temporary(FILE *file)
 		text_add_bytes(&text, buffer, size);
 	}
 	(void)fclose(file);
+	/* Tests read it as a string, from which it would hide the rest. */
+	require(strlen(text.bytes) == text.byte_count, "a zero byte is printed behind '%s'",
+		text.bytes);
 	return text.bytes;
 }
 

@@ -693,6 +693,28 @@ Test(fleet_cli, replicas_that_compute_play_from_their_tape, .timeout = 120)
 	replay_fixture_close(&fixture);
 }
 
+/* Every replica opens the weights by their path, of which the result keeps the last name. */
+Test(fleet_cli, weights_are_opened_by_path_and_kept_by_name, .timeout = 120)
+{
+	static const struct {
+		const char *path, *name;
+	} weights[] = {{"tests/fixtures/models/group1", "group1"},
+		{"./tests//fixtures/models//group1", "group1"},
+		{"tests/fixtures/models/group1/", "group1/"}};
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	for (uint32_t i = 0; i < 3; i++) {
+		require_ran(RUN_SMALL(fixture.trace, "--out", fixture.out, "--force", "--runner",
+			"reference", "--model", "tests/fixtures/models/group1", "--replicas", "3",
+			"--weights", weights[i].path));
+		cJSON *summary = read_summary(fixture.out);
+		cr_assert_str_eq(text_in(summary, "config", "weights"), weights[i].name);
+		cJSON_Delete(summary);
+	}
+	replay_fixture_close(&fixture);
+}
+
 /* ---- the wall clock ---- */
 
 /* A fleet whose steps take real time, in the given traffic. */

@@ -47,6 +47,35 @@ Test(replay_cli, a_model_that_is_too_large_runs_with_blocks_that_are_given)
 	replay_fixture_close(&fixture);
 }
 
+/* The option that is named is the one that decides in the run. */
+Test(replay_cli, what_shortens_a_wait_is_said)
+{
+	static const struct {
+		const char *option, *value, *other, *other_value, *lack;
+	} cases[] = {
+		{"--kv-blocks", "150", "--seed", "1", "KV blocks"},
+		{"--gpu-memory-utilization", "0.03", "--seed", "1", "KV blocks"},
+		{"--max-num-seqs", "8", "--seed", "1", "seats"},
+		{"--max-concurrency", "4", "--max-num-seqs", "8", "seats"},
+	};
+	char words[128];
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct process_result result = RUN("workloads/traces/demo.jsonl", "--gpu",
+			"h200-datasheet", "--speedup", "8", "--max-requests", "200",
+			cases[i].option, cases[i].value, cases[i].other, cases[i].other_value);
+		require(result.code == 0, "%s", result.err);
+		const char *line = strstr(result.out, "waited    for ");
+		require(line != NULL, "%s", result.out);
+		snprintf(words, sizeof(words), "; %s would help\n", cases[i].option);
+		const char *found = strstr(line, words);
+		require(found != NULL && memchr(line, '\n', (size_t)(found - line)) == NULL &&
+				strstr(line, cases[i].lack) < found,
+			"%s, expected %s", line, words);
+		process_result_free(&result);
+	}
+}
+
 Test(replay_cli, help_is_no_failure)
 {
 	struct replay_fixture fixture;

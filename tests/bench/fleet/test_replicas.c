@@ -108,6 +108,21 @@ Test(replicas, evenness_is_over_the_time_in_which_a_replica_could_work)
 	require_near(replicas_jain(&fleet), 600.0 * 600 / (1500 * (90.0 + 180.0)));
 }
 
+/* One of several has it all, down to a single token. */
+Test(replicas, evenness_does_not_depend_on_how_much_was_done)
+{
+	for (uint64_t tokens = 1; tokens < 1000000; tokens *= 7) {
+		for (uint32_t count = 1; count <= 4; count++) {
+			const struct replica_figures each[] = {
+				{.output_tokens = tokens, .up_ns = 5}, {.up_ns = 5}, {.up_ns = 5},
+				{.up_ns = 5}};
+			struct fleet_figures fleet = fleet_of(each, count);
+			require_near(replicas_imbalance(&fleet), count);
+			require_near(replicas_jain(&fleet), 1.0 / count);
+		}
+	}
+}
+
 /* ---- what is printed and written ---- */
 
 static const struct replica_figures printed_replicas[] = {
