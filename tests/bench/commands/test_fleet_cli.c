@@ -10,6 +10,7 @@
 #include "tests/harness/property.h"
 #include "tests/harness/replay_cli.h"
 #include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
 
 /* `quire replay --replicas N`. A replica must do what one engine does that replays its requests
    alone, which tests/models/replay_model.h checks against a naive replay; what a fleet adds is
@@ -690,6 +691,46 @@ Test(fleet_cli, replicas_that_compute_play_from_their_tape, .timeout = 120)
 		played, "--steps", "--model", "tests/fixtures/models/group1"));
 	require_same_hash(fixture.out, played, "tape");
 	require_same_file(fixture.out, played, "requests.tsv");
+	replay_fixture_close(&fixture);
+}
+
+/* id, arrival, first step, first token and end of each request, by id. */
+static char *times_of(const struct replay_fixture *fixture, const char *replicas)
+{
+	require_ran(RUN(fixture->trace, "--gpu", "h200-datasheet", "--enable-prefix-caching", "off",
+		"--sessions", "closed", "--replicas", replicas, "--out", fixture->out, "--force"));
+	struct process_result result =
+		shell_run(fixture->out, "cut -f 1,4-7 requests.tsv | sort -n");
+	require_equal(result.code, 0);
+	free(result.err);
+	return result.out;
+}
+
+/* Turns of two chats, each long after the other's, before a request that comes much later. */
+Test(fleet_cli, who_waits_for_nobody_starts_at_once_in_any_fleet)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	temporary_write(fixture.folder, "trace.jsonl",
+		"{\"timestamp\":0,\"input_length\":100,\"output_length\":20,\"session_id\":\"a\"}\n"
+		"{\"timestamp\":9,\"input_length\":200,\"output_length\":5,\"session_id\":\"a\"}\n"
+		"{\"timestamp\":9000,\"input_length\":50,\"output_length\":9,\"session_id\":\"b\"}"
+		"\n"
+		"{\"timestamp\":9001,\"input_length\":80,\"output_length\":7,\"session_id\":\"b\"}"
+		"\n"
+		"{\"timestamp\":9002,\"input_length\":99,\"output_length\":3,\"session_id\":\"b\"}"
+		"\n"
+		"{\"timestamp\":90000,\"input_length\":10,\"output_length\":2}\n",
+		NULL);
+	char *alone = times_of(&fixture, "1");
+	for (const char *replicas = "2"; replicas != NULL;
+		replicas = strcmp(replicas, "2") == 0 ? "5" : NULL) {
+		char *times = times_of(&fixture, replicas);
+		cr_assert_str_eq(times, alone);
+		free(times);
+	}
+	free(alone);
 	replay_fixture_close(&fixture);
 }
 

@@ -141,8 +141,12 @@ Test(objective, a_request_alone_is_judged_by_what_load_makes_worse)
 {
 	const struct objective slow = objective_of(500000, "output_tokens_per_s>=4000");
 	const struct objective late = objective_of(500000, "ttft.p99<=20");
-	const struct run_outcome outcome = outcome_of(1000, 1000);
+	const struct objective uneven = objective_of(500000, "preemptions<=3");
+	struct run_outcome outcome = outcome_of(1000, 1000);
 
+	outcome.work.preemptions = 4;
+	require_equal(judge(&uneven, &outcome, true).miss, MISS_NOTHING);
+	require_equal(judge(&uneven, &outcome, false).miss, MISS_LIMIT);
 	require_equal(judge(&slow, &outcome, true).miss, MISS_NOTHING);
 	require_equal(judge(&slow, &outcome, false).miss, MISS_LIMIT);
 	require_equal(judge(&late, &outcome, true).miss, MISS_LIMIT);
