@@ -314,7 +314,8 @@ static const struct {
 	{lose_the_reader, -1, SIGPIPE},
 };
 
-/* The child makes a folder, a file in it and another beside it, and leaves. */
+/* The child makes a folder, a file in it and another beside it, takes a third as its own, and
+   leaves. */
 static int state_after(void (*leave)(void))
 {
 	pid_t child = fork();
@@ -332,6 +333,8 @@ static int state_after(void (*leave)(void))
 		strcat(inside, "/file");
 		require(output_file_open(&second, inside, &error) == STATUS_OK, "%s", error.text);
 		fflush(first.file);
+		temporary_write(folder, "taken", "x", inside);
+		unfinished_add(inside);
 		leave();
 		_exit(9);
 	}

@@ -254,8 +254,8 @@ Test(page_plan, a_half_written_plan_is_refused)
 	require_refusal(&directory, 1, STATUS_FILE, "plan.tsv");
 }
 
-/* The page of a plan one of whose ends of sampling is not known. */
-static char *page_with_open_end(const char *end)
+/* The page of a plan one of whose ends is another number, or NULL: not known. */
+static char *page_with_end(const char *interval, const char *end, const double *value)
 {
 	char name[TEMPORARY_PATH_BYTES + 16];
 	const char *directory = path;
@@ -265,7 +265,8 @@ static char *page_with_open_end(const char *end)
 	char *text = file_read(name, NULL);
 	cJSON *root = cJSON_Parse(text);
 	cJSON *answer = cJSON_GetObjectItem(root, "answer");
-	cJSON_ReplaceItemInObject(cJSON_GetObjectItem(answer, "sampling"), end, cJSON_CreateNull());
+	cJSON_ReplaceItemInObject(cJSON_GetObjectItem(answer, interval), end,
+		value == NULL ? cJSON_CreateNull() : cJSON_CreateNumber(*value));
 	free(text);
 	text = cJSON_Print(root);
 	file_write(name, text, strlen(text));
@@ -277,7 +278,7 @@ static char *page_with_open_end(const char *end)
 /* A bar without an end reaches to the edge of the scale. */
 Test(page_plan, an_open_lower_end_reaches_the_edge)
 {
-	char *page = page_with_open_end("low");
+	char *page = page_with_end("sampling", "low", NULL);
 
 	require_has(page, "<td>open to 7.308\u00a0requests/s</td><td class=\"picture\">"
 			  "<span class=\"interval sampling\"><i style=\"left:0.0%;width:");
@@ -286,7 +287,7 @@ Test(page_plan, an_open_lower_end_reaches_the_edge)
 
 Test(page_plan, an_open_upper_end_reaches_the_edge)
 {
-	char *page = page_with_open_end("high");
+	char *page = page_with_end("sampling", "high", NULL);
 	const char *bar = strstr(page, "<td>6.542\u00a0requests/s to open</td>"
 				       "<td class=\"picture\"><span class=\"interval sampling\">"
 				       "<i style=\"left:");
@@ -295,4 +296,32 @@ Test(page_plan, an_open_upper_end_reaches_the_edge)
 	require_equal(sscanf(strstr(bar, "left:"), "left:%lf%%;width:%lf%%", &left, &width), 2);
 	require(left > 0 && left + width > 99.9 && left + width < 100.1, "%g and %g", left, width);
 	free(page);
+}
+
+/* Both bars and the answer have one scale, from the least of all ends to the largest with a margin
+   of 8 %. */
+Test(page_plan, the_outermost_end_stands_beside_the_edge)
+{
+	static const char *const intervals[] = {"sampling", "model"};
+	static const double least = 1, most = 50;
+
+	for (uint32_t i = 0; i < 4; i++) {
+		const char *interval = intervals[i / 2];
+		bool is_low = i % 2 == 0;
+		double left, width;
+		char words[64];
+		char *page = page_with_end(
+			interval, is_low ? "low" : "high", is_low ? &least : &most);
+		snprintf(words, sizeof(words), "<span class=\"interval %s\"><i style=\"", interval);
+		const char *bar = strstr(page, words);
+		require(bar != NULL, "no bar");
+		require_equal(sscanf(bar + strlen(words), "left:%lf%%;width:%lf%%", &left, &width),
+			2);
+		double edge = is_low ? left : 100 - left - width;
+		require(edge > 6.8 && edge < 7, "%s %s: %g %% from the edge", interval,
+			is_low ? "low" : "high", edge);
+		free(page);
+		remove_folder();
+		make_folder();
+	}
 }
