@@ -95,8 +95,12 @@ static void keep_ids(struct kept *kept, const struct trace_row *row)
 	}
 }
 
-static void keep_rows(struct naive *naive, const char *path, uint64_t most)
+/* offsets: (ROWS_MAX) how much later each row comes than the trace says, but not before the row
+   before it; NULL: none. */
+static void keep_rows(
+	struct naive *naive, const char *path, uint64_t most, const uint64_t *offsets)
 {
+	uint64_t spread_ns = 0;
 	const struct trace_options options = {.trace_block_size = BLOCK};
 	struct trace *trace;
 	struct trace_row row;
@@ -108,6 +112,10 @@ static void keep_rows(struct naive *naive, const char *path, uint64_t most)
 	while ((most == 0 || naive->row_count < most) &&
 		trace_next(trace, &row, &has_row, &error) == STATUS_OK && has_row) {
 		struct kept *kept = &naive->rows[naive->row_count];
+		if (offsets != NULL) {
+			spread_ns = u64_max(spread_ns, row.arrival_ns + offsets[naive->row_count]);
+			row.arrival_ns = spread_ns;
+		}
 		*kept = (struct kept){.arrival_ns = row.arrival_ns,
 			.start_ns = row.arrival_ns,
 			.line = row.line,
@@ -278,7 +286,13 @@ static void body_draw(struct prop *prop, const void *context)
 	write_trace(prop, path, prop_range(prop, 1, ROWS_MAX), prop_chance(prop, 1, 4));
 	draw.max_rows = prop_chance(prop, 1, 3) ? prop_below(prop, ROWS_MAX) : 0;
 	draw.window_ns = prop_chance(prop, 2, 3) ? 1 + prop_below(prop, 40000) * 1000000 : 0;
-	keep_rows(&naive, path, draw.max_rows);
+	uint64_t offsets[ROWS_MAX];
+	const struct spread_times times = {.offset_ns = offsets, .row_count = ROWS_MAX};
+	for (uint32_t i = 0; i < ROWS_MAX; i++) {
+		offsets[i] = prop_below(prop, 5000) * 1000000;
+	}
+	draw.times = prop_chance(prop, 1, 3) ? &times : NULL;
+	keep_rows(&naive, path, draw.max_rows, draw.times == NULL ? NULL : offsets);
 	uint64_t span = naive.rows[naive.row_count - 1].arrival_ns - naive.rows[0].arrival_ns;
 	if (draw.window_ns == 1 && span > 0) {
 		draw.window_ns = 1000000000; /* else it has too many */

@@ -124,6 +124,31 @@ Test(page_history, a_level_alone_is_no_worse)
 	free(page);
 }
 
+/* Of a figure like the utilisation more is neither better nor worse. */
+Test(page_history, a_change_may_be_neither_better_nor_worse)
+{
+	const char *file = path;
+	struct text other = {0};
+
+	make_history(folder, "h.jsonl", (struct made_history){30, 4}, path);
+	char *text = file_read(path, NULL);
+	for (const char *at = text; *at != '\0';) {
+		bool is_name = strncmp(at, "ttft.p99", 8) == 0;
+		text_add_bytes(&other, is_name ? "utilisation" : at, is_name ? 11 : 1);
+		at += is_name ? 8 : 1;
+	}
+	file_write(path, other.bytes, other.byte_count);
+	text_deinit(&other);
+	free(text);
+	char *page = make_page(folder, &file, 1, "page.html");
+	const char *changes = strstr(page, "id=\"changes\"");
+	require(changes != NULL, "no changes");
+	require_has(changes, "<td>+1,200\u00a0pt</td>");
+	require_lacks(changes, "class=\"worse\"");
+	require_lacks(changes, " worse</td>");
+	free(page);
+}
+
 Test(page_history, odd_sizes_are_drawn)
 {
 	static const struct made_history sizes[] = {
