@@ -324,6 +324,71 @@ Test(resample, draws_what_a_naive_draw_does)
 	temporary_remove(folder);
 }
 
+/* Chats that branch, each of some turns, whose lines are the file's. */
+static void write_chats(struct prop *prop, const char *path, uint32_t count)
+{
+	FILE *file = fopen(path, "wb");
+
+	require(file != NULL, "%s cannot be written", path);
+	for (uint32_t i = 0; i < count; i++) {
+		int parent = i == 0 || prop_chance(prop, 1, 3) ? -1 : (int)prop_below(prop, i);
+		fprintf(file,
+			"{\"chat_id\": %u, \"parent_chat_id\": %d, \"timestamp\": %u, "
+			"\"input_length\": 16, \"output_length\": 1, \"type\": \"text\", "
+			"\"turn\": 1, \"hash_ids\": [%u]}\n",
+			i, parent, i * 7, i);
+	}
+	fclose(file);
+}
+
+/* A turn follows one that was drawn with it, and has a name of its own. */
+static void body_chats(struct prop *prop, const void *context)
+{
+	static char turns[DRAWN_MAX][16], parents[DRAWN_MAX][16];
+	const char *path = context;
+	const struct trace_options options = {.trace_block_size = BLOCK};
+	const struct resample_options draw = {
+		.seed = prop_below(prop, 1000), .window_ns = UINT64_C(20) * 1000000000};
+	struct resample *resample;
+	struct trace *trace;
+	struct trace_row row;
+	struct error error = {0};
+	uint32_t count = 0;
+
+	write_chats(prop, path, prop_range(prop, 1, ROWS_MAX));
+	require(trace_open(&trace, path, &options, &error) == STATUS_OK, "%s", error.text);
+	require(resample_open(&resample, trace, &draw, &error) == STATUS_OK, "%s", error.text);
+	for (; resample_next(resample, &row); count++) {
+		require(count < DRAWN_MAX && row.turn != NULL, "no name, or too many rows");
+		snprintf(turns[count], sizeof(turns[count]), "%s", row.turn);
+		snprintf(parents[count], sizeof(parents[count]), "%s",
+			row.parent == NULL ? "" : row.parent);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		bool has_parent = parents[i][0] == '\0' || strcmp(parents[i], "-1") == 0;
+		for (uint32_t j = 0; j < count; j++) {
+			require(j == i || strcmp(turns[i], turns[j]) != 0, "two turns are %s",
+				turns[i]);
+			has_parent = has_parent || strcmp(parents[i], turns[j]) == 0;
+		}
+		require(has_parent, "nobody is %s, whom %s follows", parents[i], turns[i]);
+	}
+	resample_close(resample);
+	trace_close(trace);
+}
+
+Test(resample, turns_follow_those_that_were_drawn_with_them)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 16];
+	struct prop_options options = {.name = "chats", .body = body_chats, .trials = 200};
+
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/trace.jsonl", folder);
+	options.context = path;
+	cr_assert(prop_holds(&options));
+	temporary_remove(folder);
+}
+
 /* ---- as a workload ---- */
 
 enum { MANY = 200 };

@@ -67,6 +67,8 @@ Test(format_csv, common_names_are_recognised)
 	expect(NULL, "\"created_at\",NumPromptTokens,num_generation_tokens\n\"7\",2,3\n",
 		"csv\n0 2 3\n");
 	expect(NULL, "Timestamp,input,output\n7,2,3\n", "csv\n0 2 3\n");
+	/* No JSON, though it has quotes. */
+	expect(NULL, "\"ts\",\"input_length\",\"output_length\"\n7,2,3\n", "csv\n0 2 3\n");
 	expect(NULL, "id,ts,input,output\n\"a\"\"\",7,2,3\n\"\"\"\"\"b\",8,4,5\n",
 		"csv\n0 2 3\n1000000000 4 5\n");
 	for (char digit = '0'; digit <= '9'; digit++) { /* another name */
