@@ -553,7 +553,10 @@ Test(profile_laws, a_profile_that_breaks_one_is_refused)
 			"1500 tokens beside a prompt of 0 behind 0 take 1.072 ms, and 1.419 ms"},
 		{"\"edges\"", "\"edges\"",
 			"\"sharing\": {\"tokens\": -1, \"longest\": 4096},\n\"edges\"",
-			"sharing.tokens: found -1, expected"},
+			"sharing.tokens: found -1, expected a number in [0, "},
+		{"\"edges\"", "\"edges\"",
+			"\"sharing\": {\"tokens\": 40000, \"longest\": -1},\n\"edges\"",
+			"sharing.longest: found -1, expected a number in [0, "},
 		/* What else a reader relies on. */
 		{"\"hull\"", "\"cells\":\t[[", "\"cells\":\t[[32, ", "hull.cells: found an array"},
 		{"\"hull\"", "\"largest\"", "\"larges\"", "hull.largest: found nothing"},
