@@ -254,25 +254,89 @@ Test(page_plan, a_half_written_plan_is_refused)
 	require_refusal(&directory, 1, STATUS_FILE, "plan.tsv");
 }
 
-/* The page of a plan one of whose ends is another number, or NULL: not known. */
-static char *page_with_end(const char *interval, const char *end, const double *value)
+/* The plan's summary, and its page with another one, which it takes. */
+static cJSON *read_plan(void)
 {
 	char name[TEMPORARY_PATH_BYTES + 16];
-	const char *directory = path;
 
 	make_plan(folder, "plan", &made_plan_ordinary, path);
 	snprintf(name, sizeof(name), "%s/plan.json", path);
 	char *text = file_read(name, NULL);
 	cJSON *root = cJSON_Parse(text);
-	cJSON *answer = cJSON_GetObjectItem(root, "answer");
-	cJSON_ReplaceItemInObject(cJSON_GetObjectItem(answer, interval), end,
-		value == NULL ? cJSON_CreateNull() : cJSON_CreateNumber(*value));
 	free(text);
-	text = cJSON_Print(root);
+	return root;
+}
+
+static char *page_of_changed(cJSON *root)
+{
+	char name[TEMPORARY_PATH_BYTES + 16];
+	const char *directory = path;
+
+	snprintf(name, sizeof(name), "%s/plan.json", path);
+	char *text = cJSON_Print(root);
 	file_write(name, text, strlen(text));
 	free(text);
 	cJSON_Delete(root);
 	return make_page(folder, &directory, 1, "page.html");
+}
+
+/* The page of a plan one of whose ends is another number, or NULL: not known. */
+static char *page_with_end(const char *interval, const char *end, const double *value)
+{
+	cJSON *root = read_plan();
+	cJSON *answer = cJSON_GetObjectItem(root, "answer");
+
+	cJSON_ReplaceItemInObject(cJSON_GetObjectItem(answer, interval), end,
+		value == NULL ? cJSON_CreateNull() : cJSON_CreateNumber(*value));
+	return page_of_changed(root);
+}
+
+/* A limit on the end-to-end latency has a panel, which there is not without. */
+Test(page_plan, a_limit_on_whole_requests_is_drawn)
+{
+	cJSON *root = read_plan();
+
+	cJSON_ReplaceItemInObject(
+		cJSON_GetObjectItem(root, "slo"), "e2e_ms", cJSON_CreateNumber(30000));
+	char *page = page_of_changed(root);
+	require_has(page, "End-to-end latency, p99: from ");
+	free(page);
+	remove_folder();
+	make_folder();
+	page = page_of_plan(&made_plan_ordinary);
+	require_lacks(page, "End-to-end latency, p99: from ");
+	free(page);
+}
+
+static char *pareto_of(const char *page)
+{
+	const char *figure = strstr(page, "<figure id=\"figure-plan-pareto\"");
+	require(figure != NULL, "no figure");
+	const char *end = strstr(figure, "</figure>");
+	require(end != NULL, "no end of the figure");
+	return strndup(figure, (size_t)(end - figure));
+}
+
+/* Speed and throughput place a configuration, whether or not its goodput is known. */
+Test(page_plan, a_configuration_without_goodput_is_drawn)
+{
+	cJSON *root = read_plan(), *one;
+
+	cJSON_ArrayForEach(one, cJSON_GetObjectItem(root, "configurations"))
+	{
+		cJSON_ReplaceItemInObject(cJSON_GetObjectItem(one, "goodput_per_gpu"), "value",
+			cJSON_CreateNull());
+	}
+	char *without = page_of_changed(root);
+	remove_folder();
+	make_folder();
+	char *with = page_of_plan(&made_plan_ordinary);
+	char *found = pareto_of(without), *expected = pareto_of(with);
+	cr_assert_str_eq(found, expected);
+	free(found);
+	free(expected);
+	free(with);
+	free(without);
 }
 
 /* A bar without an end reaches to the edge of the scale. */
