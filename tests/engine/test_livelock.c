@@ -158,6 +158,8 @@ static void body_livelock(struct prop *prop, const void *context)
 	}
 	require(step < STEPS_MAX, "the run neither ends nor is proven not to");
 	if (is_proven) {
+		require(bench->livelock.quiet >= LIVELOCK_QUIET, "looked at after %llu steps",
+			(unsigned long long)bench->livelock.quiet);
 		require_no_end(bench, step);
 		__atomic_fetch_add(proofs, 1, __ATOMIC_RELAXED);
 	}

@@ -76,6 +76,58 @@ Test(replay_cli, what_shortens_a_wait_is_said)
 	}
 }
 
+/* The hash of a run under the profile that vLLM was measured for. */
+static char *hash_of_profile(const struct replay_fixture *fixture, const char *gpu, const char *process)
+{
+	require_good(RUN_SMALL(fixture->trace, "--policy", "vllm", "--model", "qwen3-0.6b", "--gpu",
+		gpu, "--engine-process", process, "--out", fixture->out, "--force"));
+	cJSON *summary = read_summary(fixture->out);
+	char *hash = strdup(text_in(summary, NULL, "result_hash"));
+	cJSON_Delete(summary);
+	return hash;
+}
+
+/* Writes vLLM's profile with other prices of its engine's process. */
+static void write_profile(const struct replay_fixture *fixture, const char *name, double step_ns,
+	double row_ns, char *path)
+{
+	char *text = file_read(QUIRE_SOURCE_DIR "/sim/profiles/h200-vllm-qwen3-0.6b.json", NULL);
+	cJSON *root = cJSON_Parse(text);
+	cJSON *process = cJSON_GetObjectItem(root, "engine_process");
+
+	cJSON_SetNumberValue(cJSON_GetObjectItem(process, "step_ns"), step_ns);
+	cJSON_SetNumberValue(cJSON_GetObjectItem(process, "row_ns"), row_ns);
+	free(text);
+	text = cJSON_Print(root);
+	temporary_write(fixture->folder, name, text, path);
+	free(text);
+	cJSON_Delete(root);
+}
+
+/* An engine in the same process pays nothing for another one, neither for a step nor for its rows:
+   as one whose profile has no prices of it. */
+Test(replay_cli, an_engine_in_the_same_process_pays_for_none)
+{
+	static const double prices[][2] = {{2e7, 0}, {0, 2e7}};
+	struct replay_fixture fixture;
+	char without[TEMPORARY_PATH_BYTES], with[TEMPORARY_PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	write_profile(&fixture, "without.json", 0, 0, without);
+	char *none = hash_of_profile(&fixture, without, "own");
+	for (uint32_t i = 0; i < 2; i++) {
+		write_profile(&fixture, "with.json", prices[i][0], prices[i][1], with);
+		char *same = hash_of_profile(&fixture, with, "same");
+		char *own = hash_of_profile(&fixture, with, "own");
+		cr_assert_str_eq(same, none);
+		cr_assert_str_neq(own, none);
+		free(same);
+		free(own);
+	}
+	free(none);
+	replay_fixture_close(&fixture);
+}
+
 Test(replay_cli, help_is_no_failure)
 {
 	struct replay_fixture fixture;
