@@ -254,16 +254,19 @@ static enum status open_workload(struct workload **workload, const char *path,
 	return workload_open(workload, path, options, error);
 }
 
-/* Reads all rows that arrive by themselves; returns how many. */
+/* Reads all rows that arrive by themselves, which come in order of time; returns how many. */
 static uint64_t read_all(struct workload *workload, struct error *error)
 {
 	struct trace_row row;
 	enum workload_state state = WORKLOAD_ROW;
-	uint64_t next_ns, count = 0;
+	uint64_t next_ns, count = 0, before_ns = 0;
 
 	while (workload_next(workload, CLOCK_NS_MAX, &row, &state, &next_ns, error) == STATUS_OK &&
 		state == WORKLOAD_ROW) {
 		require(++count < 1000, "no end");
+		require(row.arrival_ns >= before_ns, "row %llu comes before the one before it",
+			(unsigned long long)count);
+		before_ns = row.arrival_ns;
 	}
 	return count;
 }
@@ -323,6 +326,35 @@ Test(trace_loop, a_workload_ends_where_it_is_told_to)
 		require(workload_count(path, &options, &counted, &error) == STATUS_OK, "%s",
 			error.text);
 		require_equal(counted, cases[i].rows);
+	}
+	temporary_remove(folder);
+}
+
+/* Rows of a tick are spread over it, those of a repetition's last one as well. */
+Test(trace_loop, rows_that_are_spread_stay_in_order_in_every_repetition)
+{
+	struct workload_options options = {.trace.trace_block_size = BLOCK,
+		.loop = LOOP_SHARED,
+		.spreads_ties = true,
+		.speedup_millionths = 1000000,
+		.max_requests = 300};
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 16];
+	struct workload *workload;
+	struct error error;
+
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/trace.jsonl", folder);
+	FILE *file = fopen(path, "wb");
+	for (uint32_t i = 0; i < 12; i++) {
+		fprintf(file, "{\"timestamp\": %u, \"input_length\": 16, \"output_length\": 1}\n",
+			i / 4 * 3000);
+	}
+	fclose(file);
+	for (options.seed = 1; options.seed <= 20; options.seed++) {
+		require(open_workload(&workload, path, &options, &error) == STATUS_OK, "%s",
+			error.text);
+		require_equal(read_all(workload, &error), 300);
+		workload_close(workload);
 	}
 	temporary_remove(folder);
 }
