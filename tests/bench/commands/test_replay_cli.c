@@ -841,18 +841,24 @@ Test(replay_cli, hits_are_known_where_a_row_names_its_blocks, .timeout = 60)
 				    "\"output_length\": 3, \"hash_ids\": [1, 2]}\n";
 	static const char unnamed[] = "{\"timestamp\": 0, \"input_length\": 32, "
 				      "\"output_length\": 3}\n";
-	const char *const rows[][2] = {{named, unnamed}, {unnamed, named}, {unnamed, unnamed}};
+	/* The second turn repeats the first one's words. */
+	static const char turn[] = "{\"timestamp\": 0, \"input_length\": 32, "
+				   "\"output_length\": 3, \"session_id\": \"a\"}\n";
+	static const char next[] = "{\"timestamp\": 9000, \"input_length\": 64, "
+				   "\"output_length\": 3, \"session_id\": \"a\"}\n";
+	const char *const rows[][2] = {
+		{named, unnamed}, {unnamed, named}, {turn, next}, {unnamed, unnamed}};
 	struct replay_fixture fixture;
 
 	replay_fixture_open(&fixture);
-	for (uint32_t i = 0; i < 3; i++) {
-		char text[sizeof(named) + sizeof(unnamed)], path[PATH_BYTES];
+	for (uint32_t i = 0; i < 4; i++) {
+		char text[sizeof(turn) + sizeof(next)], path[PATH_BYTES];
 		snprintf(text, sizeof(text), "%s%s", rows[i][0], rows[i][1]);
 		temporary_write(fixture.folder, "two.jsonl", text, path);
 		struct process_result result =
 			RUN(path, "--trace-block-size", "16", "--out", fixture.out, "--force");
 		require_equal(result.code, 0);
-		require((strstr(result.out, "hits are not known") == NULL) == (i < 2), "%s",
+		require((strstr(result.out, "hits are not known") == NULL) == (i < 3), "%s",
 			result.out);
 		process_result_free(&result);
 	}

@@ -145,6 +145,7 @@ Test(bands, a_ratio_is_of_the_same_draws)
 	const struct prop_options options = {.name = "ratio", .body = body_ratio, .trials = 500};
 	const double none[8] = {0}, some[8] = {1, 1, 1, 1, 1, 1, 1, 1};
 	const double all[8] = {INFINITY, INFINITY, INFINITY, INFINITY, 1, 1, 1, 1};
+	const double torn[8] = {INFINITY, INFINITY, INFINITY, INFINITY, 0, 0, 0, 0};
 
 	cr_assert(prop_holds(&options));
 	struct band band = band_of_ratio(1, 1, some, some, BAND_VALUES_MIN - 1, 0);
@@ -155,6 +156,10 @@ Test(bands, a_ratio_is_of_the_same_draws)
 	cr_assert(band.has_low && band.has_high && band.high > 2, "%g", band.high);
 	band = band_of_ratio(3, 1, all, some, 8, 0);
 	cr_assert(band.has_low && !band.has_high, "beyond what was searched");
+	band = band_of_ratio(1, 1, torn, some, 8, 0);
+	cr_assert(!band.has_low && !band.has_high, "from nothing to beyond");
+	band = band_of_ratio(1, 1, some, torn, 8, 0);
+	cr_assert(!band.has_low && !band.has_high, "the other way round");
 }
 
 /* ---- coverage, where everything is known ---- */
