@@ -734,6 +734,38 @@ Test(fleet_cli, who_waits_for_nobody_starts_at_once_in_any_fleet)
 	replay_fixture_close(&fixture);
 }
 
+/* The window of measurement of a load that one replica can take, whichever of its requests are
+   measured; the first two are rejected. */
+Test(fleet_cli, the_window_of_an_idle_fleet_is_that_of_a_replica)
+{
+	static const char *const cooldowns[] = {"0", "1", "2", "3"};
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	temporary_write(fixture.folder, "trace.jsonl",
+		"{\"timestamp\":0,\"input_length\":900000,\"output_length\":9}\n"
+		"{\"timestamp\":1000,\"input_length\":900000,\"output_length\":9}\n"
+		"{\"timestamp\":2000,\"input_length\":100,\"output_length\":9}\n"
+		"{\"timestamp\":3000,\"input_length\":100,\"output_length\":9}\n",
+		NULL);
+	for (uint32_t i = 0; i < 4; i++) {
+		cJSON *summaries[2];
+		for (uint32_t j = 0; j < 2; j++) {
+			require_ran(RUN(fixture.trace, "--gpu", "h200-datasheet", "--replicas",
+				j == 0 ? "1" : "2", "--cooldown", cooldowns[i], "--out",
+				fixture.out, "--force"));
+			summaries[j] = read_summary(fixture.out);
+		}
+		const cJSON *one = cJSON_GetObjectItem(summaries[0], "window");
+		const cJSON *two = cJSON_GetObjectItem(summaries[1], "window");
+		require(one != NULL && cJSON_Compare(one, two, true), "cooldown %s",
+			cooldowns[i]);
+		cJSON_Delete(summaries[0]);
+		cJSON_Delete(summaries[1]);
+	}
+	replay_fixture_close(&fixture);
+}
+
 /* Every replica opens the weights by their path, of which the result keeps the last name. */
 Test(fleet_cli, weights_are_opened_by_path_and_kept_by_name, .timeout = 120)
 {

@@ -76,6 +76,29 @@ Test(replay_cli, what_shortens_a_wait_is_said)
 	}
 }
 
+/* Whatever was computed is a load, down to a single token. */
+Test(replay_cli, a_single_token_is_a_load)
+{
+	struct replay_fixture fixture;
+	char text[128], path[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	for (uint32_t output = 1; output <= 3; output++) {
+		snprintf(text, sizeof(text),
+			"{\"timestamp\": 0, \"input_length\": 1, \"output_length\": %u}\n", output);
+		temporary_write(fixture.folder, "one.jsonl", text, path);
+		require_good(RUN(
+			path, "--gpu", "h200-datasheet", "--out", fixture.out, "--force"));
+		cJSON *summary = read_summary(fixture.out);
+		const cJSON *load = cJSON_GetObjectItem(summary, "load");
+		const cJSON *share = cJSON_GetObjectItem(load, "utilisation");
+		require(cJSON_IsNumber(share) && share->valuedouble > 0, "%u tokens are no load",
+			output);
+		cJSON_Delete(summary);
+	}
+	replay_fixture_close(&fixture);
+}
+
 /* The hash of a run under the profile that vLLM was measured for. */
 static char *hash_of_profile(const struct replay_fixture *fixture, const char *gpu, const char *process)
 {
