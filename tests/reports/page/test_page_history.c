@@ -116,6 +116,55 @@ Test(page_history, the_newest_change_comes_first)
 	free(page);
 }
 
+/* The file with each case many times, under names of their own. */
+static void copy_cases(const char *file, uint32_t copies)
+{
+	char *text = file_read(file, NULL), name[64];
+	struct text more = {0};
+
+	for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+		cJSON *run = cJSON_Parse(line);
+		cJSON *cases = cJSON_GetObjectItem(run, "cases");
+		int count = cJSON_GetArraySize(cases);
+		for (uint32_t i = 0; i < copies * (uint32_t)count; i++) {
+			const cJSON *own = cJSON_GetArrayItem(cases, (int)i % count);
+			cJSON *copy = cJSON_Duplicate(own, true);
+			snprintf(name, sizeof(name), "copy%u", i);
+			cJSON_AddItemToObject(cases, name, copy);
+		}
+		char *printed = cJSON_PrintUnformatted(run);
+		text_add(&more, printed);
+		text_add(&more, "\n");
+		free(printed);
+		cJSON_Delete(run);
+	}
+	file_write(file, more.bytes, more.byte_count);
+	text_deinit(&more);
+	free(text);
+}
+
+/* More changes than there are runs: neither number is taken for the other. */
+Test(page_history, changes_of_many_cases_go_back_in_time)
+{
+	static const char cell[] = "<td class=\"words\">";
+	const char *file = path;
+	unsigned before = UINT32_MAX, count = 0;
+
+	make_history(folder, "h.jsonl", (struct made_history){30, 3}, path);
+	copy_cases(path, 12);
+	char *page = make_page(folder, &file, 1, "page.html");
+	const char *at = strstr(page, "id=\"changes\""), *end = strstr(at, "</table>");
+	for (; (at = strstr(at, cell)) != NULL && at < end; count++) {
+		unsigned run;
+		at += strlen(cell);
+		require(sscanf(at, "a%x", &run) == 1, "no commit: %.9s", at);
+		require(run <= before, "%x stands behind %x", run, before);
+		before = run;
+	}
+	require(count > 30, "%u changes", count);
+	free(page);
+}
+
 Test(page_history, a_level_alone_is_no_worse)
 {
 	char *page = page_of((struct made_history){2, 2});
