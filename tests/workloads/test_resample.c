@@ -97,8 +97,7 @@ static void keep_ids(struct kept *kept, const struct trace_row *row)
 
 /* offsets: (ROWS_MAX) how much later each row comes than the trace says, but not before the row
    before it; NULL: none. */
-static void keep_rows(
-	struct naive *naive, const char *path, uint64_t most, const uint64_t *offsets)
+static void keep_rows(struct naive *naive, const char *path, uint64_t most, const uint64_t *offsets)
 {
 	uint64_t spread_ns = 0;
 	const struct trace_options options = {.trace_block_size = BLOCK};

@@ -758,8 +758,7 @@ Test(fleet_cli, the_window_of_an_idle_fleet_is_that_of_a_replica)
 		}
 		const cJSON *one = cJSON_GetObjectItem(summaries[0], "window");
 		const cJSON *two = cJSON_GetObjectItem(summaries[1], "window");
-		require(one != NULL && cJSON_Compare(one, two, true), "cooldown %s",
-			cooldowns[i]);
+		require(one != NULL && cJSON_Compare(one, two, true), "cooldown %s", cooldowns[i]);
 		cJSON_Delete(summaries[0]);
 		cJSON_Delete(summaries[1]);
 	}

@@ -87,8 +87,7 @@ Test(replay_cli, a_single_token_is_a_load)
 		snprintf(text, sizeof(text),
 			"{\"timestamp\": 0, \"input_length\": 1, \"output_length\": %u}\n", output);
 		temporary_write(fixture.folder, "one.jsonl", text, path);
-		require_good(RUN(
-			path, "--gpu", "h200-datasheet", "--out", fixture.out, "--force"));
+		require_good(RUN(path, "--gpu", "h200-datasheet", "--out", fixture.out, "--force"));
 		cJSON *summary = read_summary(fixture.out);
 		const cJSON *load = cJSON_GetObjectItem(summary, "load");
 		const cJSON *share = cJSON_GetObjectItem(load, "utilisation");
@@ -100,7 +99,8 @@ Test(replay_cli, a_single_token_is_a_load)
 }
 
 /* The hash of a run under the profile that vLLM was measured for. */
-static char *hash_of_profile(const struct replay_fixture *fixture, const char *gpu, const char *process)
+static char *hash_of_profile(
+	const struct replay_fixture *fixture, const char *gpu, const char *process)
 {
 	require_good(RUN_SMALL(fixture->trace, "--policy", "vllm", "--model", "qwen3-0.6b", "--gpu",
 		gpu, "--engine-process", process, "--out", fixture->out, "--force"));

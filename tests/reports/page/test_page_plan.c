@@ -324,8 +324,8 @@ Test(page_plan, a_configuration_without_goodput_is_drawn)
 
 	cJSON_ArrayForEach(one, cJSON_GetObjectItem(root, "configurations"))
 	{
-		cJSON_ReplaceItemInObject(cJSON_GetObjectItem(one, "goodput_per_gpu"), "value",
-			cJSON_CreateNull());
+		cJSON_ReplaceItemInObject(
+			cJSON_GetObjectItem(one, "goodput_per_gpu"), "value", cJSON_CreateNull());
 	}
 	char *without = page_of_changed(root);
 	remove_folder();
@@ -374,13 +374,13 @@ Test(page_plan, the_outermost_end_stands_beside_the_edge)
 		bool is_low = i % 2 == 0;
 		double left, width;
 		char words[64];
-		char *page = page_with_end(
-			interval, is_low ? "low" : "high", is_low ? &least : &most);
+		char *page =
+			page_with_end(interval, is_low ? "low" : "high", is_low ? &least : &most);
 		snprintf(words, sizeof(words), "<span class=\"interval %s\"><i style=\"", interval);
 		const char *bar = strstr(page, words);
 		require(bar != NULL, "no bar");
-		require_equal(sscanf(bar + strlen(words), "left:%lf%%;width:%lf%%", &left, &width),
-			2);
+		require_equal(
+			sscanf(bar + strlen(words), "left:%lf%%;width:%lf%%", &left, &width), 2);
 		double edge = is_low ? left : 100 - left - width;
 		require(edge > 6.8 && edge < 7, "%s %s: %g %% from the edge", interval,
 			is_low ? "low" : "high", edge);

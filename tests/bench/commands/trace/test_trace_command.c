@@ -221,8 +221,8 @@ Test(trace_command, presets_are_changed_by_options)
 /* Whatever a preset says of rates. */
 Test(trace_command, presets_can_arrive_at_once)
 {
-	static const char *const presets[] = {"none --input 5 --output 5", "chat", "agent", "rag",
-		"batch"};
+	static const char *const presets[] = {
+		"none --input 5 --output 5", "chat", "agent", "rag", "batch"};
 	char arguments[256], path[2 * TEMPORARY_PATH_BYTES];
 
 	snprintf(path, sizeof(path), "%s/t.jsonl", folder);
