@@ -183,6 +183,29 @@ Test(compare, the_first_decision_that_differs_is_named)
 	close_folders(&folders);
 }
 
+/* In a fleet a step of another replica is another decision, though it does the same. */
+Test(compare, the_replica_of_a_step_is_a_decision)
+{
+	static const char columns[] = "step\tdecode_rows\treplica\n";
+	const char *summary = SUMMARY("h200", "10", "1", "aa");
+	char a[64], b[64];
+	struct folders folders;
+
+	for (int replica = 0; replica < 3; replica++) {
+		snprintf(a, sizeof(a), "%s0\t1\t0\n0\t1\t1\n", columns);
+		snprintf(b, sizeof(b), "%s0\t1\t0\n0\t1\t%d\n", columns, replica);
+		enum status status = compare(&folders, summary, a, summary, b);
+		require(status == STATUS_OK, "%s", folders.error.text);
+		const struct step_comparison *steps = &folders.comparison.steps;
+		require_equal(folders.comparison.has_same_decisions, replica == 1);
+		require_equal(steps->decision.is_there, replica != 1);
+		cr_assert_str_eq(steps->decision.column, replica == 1 ? "" : "replica");
+		require_equal(steps->other.is_there, false);
+		require_equal(exit_code(&folders, "--same-decisions"), replica != 1);
+		close_folders(&folders);
+	}
+}
+
 Test(compare, counts_decide_even_where_hashes_agree)
 {
 	const char *summary = SUMMARY("h200", "10", "1", "aa");

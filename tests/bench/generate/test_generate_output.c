@@ -179,6 +179,64 @@ Test(generate_output, a_chat_is_a_prompt_in_the_template)
 	}
 }
 
+/* The ids of the answer to 'Say it' by a model whose text ends at any of the listed ids.
+   ids: (most). Returns how many. */
+static int answer_ids(const char *eos_list, int *ids, int most, char *reason, size_t reason_bytes)
+{
+	char config[sizeof(config_json) + 128];
+	int count = 0;
+
+	snprintf(config, sizeof(config), "%.*s, \"eos_token_id\": %s}",
+		(int)sizeof(config_json) - 2, config_json, eos_list);
+	temporary_write(folder, "config.json", config, NULL);
+	struct process_result json = run_well(GENERATE "--prompt 'Say it' --json");
+	cJSON *answer = cJSON_Parse(json.out);
+	const cJSON *id;
+	cJSON_ArrayForEach(id, cJSON_GetObjectItem(answer, "token_ids"))
+	{
+		require(count < most, "more than %d tokens", most);
+		ids[count++] = id->valueint;
+	}
+	snprintf(reason, reason_bytes, "%s",
+		cJSON_GetObjectItem(answer, "finish_reason")->valuestring);
+	cJSON_Delete(answer);
+	process_result_free(&json);
+	return count;
+}
+
+/* A model may name several tokens that end a text. Each of them does, wherever it stands in the
+   list: the answer is the same up to its first one. */
+Test(generate_output, every_listed_token_ends_a_text)
+{
+	enum { MOST = 120, STOP_AT = 20 };
+	int whole[MOST], ids[MOST];
+	char reason[16];
+
+	int count = answer_ids("[]", whole, MOST, reason, sizeof(reason));
+	require(count == MOST, "%d tokens", count);
+	cr_assert_str_eq(reason, "length");
+	int end = whole[STOP_AT], first = 0;
+	while (whole[first] != end) {
+		first++;
+	}
+	int never = 0; /* an id that is not in the answer */
+	for (int i = 0; i < MOST; i++) {
+		if (whole[i] == never) {
+			never++;
+			i = -1;
+		}
+	}
+	for (int place = 0; place < 3; place++) {
+		char list[64];
+		snprintf(list, sizeof(list), "[%d, %d, %d]", place == 0 ? end : never,
+			place == 1 ? end : never, place == 2 ? end : never);
+		count = answer_ids(list, ids, MOST, reason, sizeof(reason));
+		require(count == first + 1, "%s: %d tokens, not %d", list, count, first + 1);
+		require(memcmp(ids, whole, (size_t)count * sizeof(ids[0])) == 0, "%s", list);
+		cr_assert_str_eq(reason, "stop");
+	}
+}
+
 /* ---- what a terminal shows ---- */
 
 #define CLEARED "\r\033[K"

@@ -12,6 +12,7 @@
 
 #include "engine/model/weights_dummy.h"
 #include "engine/model/weights_export.h"
+#include "tests/harness/files.h"
 #include "tests/harness/require.h"
 #include "tests/harness/small_model.h"
 #include "tests/harness/temporary.h"
@@ -429,6 +430,38 @@ Test(weights, exported_weights_read_back_the_same)
 {
 	for (uint32_t i = 0; i < 4; i++) {
 		require_round_trip(i % 2, i / 2);
+	}
+}
+
+/* Readers map the file, so its data begin at a multiple of 8 bytes, as the format's own writer has
+   it: whatever the header says, blanks fill it up. */
+Test(weights, exported_data_are_aligned)
+{
+	enum { SIZE_BYTES = 8, ALIGNMENT = 8 };
+
+	for (uint32_t vocabulary = 1; vocabulary <= 100000; vocabulary *= 10) {
+		char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 32];
+		struct model_config config = small_config();
+		struct error error = {STATUS_OK, ""};
+		uint64_t header_bytes = 0;
+		size_t file_bytes;
+		config.vocab_size = vocabulary;
+		config.eos_token_id_count = 0;
+		struct weights *dummy = open_weights(&config, "dummy:77");
+		temporary_folder(folder);
+		require(weights_export(dummy, folder, &error) == STATUS_OK, "%s", error.text);
+		snprintf(path, sizeof(path), "%s/model.safetensors", folder);
+		char *file = file_read(path, &file_bytes);
+		require(file_bytes > SIZE_BYTES, "%zu bytes", file_bytes);
+		for (uint32_t i = 0; i < SIZE_BYTES; i++) {
+			header_bytes |= (uint64_t)(uint8_t)file[i] << (8 * i);
+		}
+		require(header_bytes % ALIGNMENT == 0, "%u tokens: a header of %llu bytes",
+			vocabulary, (unsigned long long)header_bytes);
+		require(file[SIZE_BYTES] == '{', "the header begins with %c", file[SIZE_BYTES]);
+		free(file);
+		weights_close(dummy);
+		temporary_remove(folder);
 	}
 }
 
