@@ -557,6 +557,73 @@ Test(routers, dynamo_draws_evenly_of_equal_replicas)
 	router_close(&router);
 }
 
+/* Figures of a replica for a request of `blocks` full blocks, drawn. */
+static struct replica_view drawn_view(struct prop *prop, uint32_t blocks)
+{
+	struct replica_view view = {.is_open = true,
+		.requests = prop_range(prop, 0, 40),
+		.used_blocks = prop_range(prop, 0, 100),
+		.kv_blocks = 100,
+		.prefill_tokens = prop_range(prop, 0, 200),
+		.tokens = prop_range(prop, 0, 1000),
+		.cached_blocks = prop_range(prop, 0, blocks)};
+
+	view.waiting = prop_range(prop, 0, view.requests);
+	view.held_blocks = prop_range(prop, 0, view.cached_blocks);
+	return view;
+}
+
+/* Two routers see the same but for the figures of closed replicas. */
+static void body_closed(struct prop *prop, const void *context)
+{
+	static const char *const options[] = {NULL, "credit-decay=1", "temperature=0.5",
+		"credit-decay=1,temperature=0.5"};
+	const struct router_kind *kind = context;
+	const bool is_dynamo = strcmp(kind->name, "dynamo-kv") == 0;
+	const char *chosen = options[is_dynamo ? prop_range(prop, 0, 3) : 0];
+	const uint32_t replicas = prop_range(prop, 2, REPLICAS_MAX);
+	struct router routers[2];
+
+	open_router(&routers[0], kind->name, chosen, replicas, 3);
+	open_router(&routers[1], kind->name, chosen, replicas, 3);
+	for (uint32_t i = prop_range(prop, 1, 12); i > 0; i--) {
+		struct replica_view views[2][REPLICAS_MAX];
+		struct block_key keys[BLOCKS_MAX];
+		uint32_t blocks = prop_range(prop, 0, BLOCKS_MAX);
+		uint32_t always = prop_range(prop, 0, replicas - 1);
+		const struct router_request request = {.now_ns = (20 - i) * UINT64_C(1000000000),
+			.session = prop_range(prop, 1, 5),
+			.has_session = true,
+			.prompt_tokens = blocks * BLOCK_SIZE + prop_range(prop, 1, BLOCK_SIZE),
+			.block_size = BLOCK_SIZE,
+			.blocks = keys,
+			.block_count = blocks};
+		make_keys(prop_range(prop, 0, 2), prop_range(prop, 0, 3), blocks, keys);
+		for (uint32_t k = 0; k < replicas; k++) {
+			views[0][k] = drawn_view(prop, blocks);
+			views[0][k].is_open = k == always || prop_chance(prop, 1, 2);
+			views[1][k] = views[0][k].is_open ? views[0][k] : drawn_view(prop, blocks);
+			views[1][k].is_open = views[0][k].is_open;
+		}
+		uint32_t picked = router_pick(&routers[0], &request, views[0]);
+		require_equal(router_pick(&routers[1], &request, views[1]), picked);
+	}
+	router_close(&routers[0]);
+	router_close(&routers[1]);
+}
+
+/* Replicas that take no requests have no say in where a request goes. */
+Test(routers, figures_of_closed_replicas_change_no_pick)
+{
+	const struct router_kind *kind;
+
+	for (uint32_t i = 0; (kind = router_at(i)) != NULL; i++) {
+		const struct prop_options options = {
+			.name = kind->name, .body = body_closed, .context = kind, .trials = 400};
+		cr_assert(prop_holds(&options));
+	}
+}
+
 /* ---- what is forgotten ---- */
 
 static uint32_t pick_known(struct router *router, uint64_t now_s, uint32_t family)

@@ -98,6 +98,22 @@ Test(format_vllm_bench, without_start_times_the_rate_gives_even_arrivals_and_a_n
 		"0 1 1\n0 2 1\n0 3 1\n#the file has no start_times: all requests arrive at once");
 }
 
+/* A clock may begin at 0. That all times are 0, and no single one, says that there are none. */
+Test(format_vllm_bench, one_time_that_is_not_0_tells_of_start_times)
+{
+	static const char *const times[] = {"[0.5, 0, 0]", "[0, 0.5, 0]", "[0, 0.0, 0.5]"};
+	static const char *const rows[] = {"0 2 1\n0 3 1\n500000000 1 1\n",
+		"0 1 1\n0 3 1\n500000000 2 1\n", "0 1 1\n0 2 1\n500000000 3 1\n"};
+	char text[512], found[512];
+
+	for (uint32_t i = 0; i < 3; i++) {
+		snprintf(text, sizeof(text),
+			RESULT("2.5", "[1, 2, 3]", "[1, 1, 1]", ", \"start_times\": %s"), times[i]);
+		read_all(text, false, found, sizeof(found));
+		cr_assert_str_eq(found, rows[i]);
+	}
+}
+
 Test(format_vllm_bench, bad_files_get_one_clear_line)
 {
 #define GOOD RESULT("1", "[1]", "[1]", "")
