@@ -197,6 +197,58 @@ Test(bootstrap, runs_alone_are_drawn_where_requests_are_not_known)
 		"a figure of 0");
 }
 
+/* Which share of all ways to draw RUNS of RUNS figures has a geometric mean of at most `mean`. */
+static double share_of_draws(const double *figures, double mean)
+{
+	uint32_t ways = 1, below = 0;
+
+	for (uint32_t i = 0; i < RUNS; i++) {
+		ways *= RUNS;
+	}
+	for (uint32_t way = 0; way < ways; way++) {
+		double sum = 0;
+		for (uint32_t rest = way, i = 0; i < RUNS; i++, rest /= RUNS) {
+			sum += log(figures[rest % RUNS]) / RUNS;
+		}
+		below += sum <= log(mean) + 1e-12;
+	}
+	return (double)below / ways;
+}
+
+/* Where one side has the same figure in all runs, the ratios are the draws of the other: 0.5 %, 50 %
+   and 99.5 % of all of them lie below the three numbers, whichever side it is. A share of 0.005 of
+   BOOTSTRAP_DRAWS is off by 0.0016. */
+Test(bootstrap, the_interval_is_that_of_all_ways_to_draw)
+{
+	static const double ends[] = {0.005, 0.995};
+	uint64_t state = 29;
+
+	for (uint32_t i = 0; i < 40; i++) {
+		double same[RUNS] = {1, 1, 1, 1, 1}, figures[RUNS];
+		bool is_base = i % 2 == 1;
+		for (uint32_t run = 0; run < RUNS; run++) {
+			figures[run] = exp(0.1 * normal(&state));
+		}
+		const struct bootstrap_side constant = {same, NULL, RUNS};
+		const struct bootstrap_side varying = {figures, NULL, RUNS};
+		struct ratio ratio = bootstrap_ratio(is_base ? &varying : &constant,
+			is_base ? &constant : &varying, LATENCY_COUNT, STATISTIC_MEAN);
+		require(ratio.is_known, "not known");
+		double low = is_base ? 1 / ratio.high : ratio.low;
+		double high = is_base ? 1 / ratio.low : ratio.high;
+		double middle = is_base ? 1 / ratio.ratio : ratio.ratio;
+		require(fabs(share_of_draws(figures, low) - ends[0]) < 0.007,
+			"%u: %g of the draws are below the low end", i,
+			share_of_draws(figures, low));
+		require(fabs(share_of_draws(figures, high) - ends[1]) < 0.007,
+			"%u: %g of the draws are below the high end", i,
+			share_of_draws(figures, high));
+		require(fabs(share_of_draws(figures, middle) - 0.5) < 0.06,
+			"%u: %g of the draws are below the middle", i,
+			share_of_draws(figures, middle));
+	}
+}
+
 /* The bound of Clopper and Pearson, by tables. */
 Test(bootstrap, the_share_of_false_alarms_is_bounded)
 {
