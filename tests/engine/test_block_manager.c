@@ -7,6 +7,7 @@
 #include "engine/block_manager.h"
 #include "engine/sequence.h"
 #include "engine/base/counter_hash.h"
+#include "engine/base/integer.h"
 #include "tests/harness/property.h"
 #include "tests/models/block_model.h"
 #include "tests/harness/require.h"
@@ -861,6 +862,40 @@ Test(block_manager, what_is_stored_is_hit)
 		}
 		sequence_deinit(&sequence);
 		block_manager_deinit(&manager);
+	}
+}
+
+/* What a request stores is what its own admission finds: the block of a prompt's last token, which
+   is always computed, is not entered for others to find, however much is said to be stored. */
+Test(block_manager, nothing_is_stored_that_the_request_itself_cannot_hit)
+{
+	enum { TOKENS = 9, BLOCKS = 16 };
+	int32_t prompt[TOKENS];
+
+	for (uint32_t i = 0; i < TOKENS; i++) {
+		prompt[i] = (int32_t)i + 1;
+	}
+	for (uint32_t block_size = 1; block_size <= 4; block_size++) {
+		for (uint32_t count = 1; count <= TOKENS; count++) {
+			for (uint32_t stored = 0; stored <= count; stored++) {
+				const struct request request = {
+					.prompt = prompt, .prompt_count = count, .max_tokens = 1};
+				uint32_t hits = u32_min(stored, count - 1) / block_size;
+				struct sequence sequence = {0};
+				struct block_manager manager;
+				block_manager_init(&manager, BLOCKS, block_size,
+					(struct block_strategies){0});
+				sequence_init(&sequence, &request, block_size);
+				block_manager_store(&manager, &sequence, stored);
+				block_manager_check(&manager);
+				require_equal(block_manager_probe(&manager, &sequence), hits);
+				require_equal(manager.registered_count, hits);
+				require_equal(manager.cached_free_count, hits);
+				require_equal(manager.free_count, BLOCKS);
+				sequence_deinit(&sequence);
+				block_manager_deinit(&manager);
+			}
+		}
 	}
 }
 

@@ -95,6 +95,47 @@ Test(evidence, committed_baselines_pass_by_themselves)
 	globfree(&found);
 }
 
+/* ---- several runs ---- */
+
+/* A folder with the result of a run whose decisions have a hash. */
+static void write_run(const char *folder, uint32_t hash)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		"{\"schema\": \"" RESULT_SCHEMA "\", \"runner_kind\": \"priced\", \"config\": {}, "
+		"\"trace\": {\"xxh64\": \"t\"}, \"result_hash\": \"r%u\"}",
+		hash);
+	temporary_write(folder, RESULT_SUMMARY, text, NULL);
+	snprintf(text, sizeof(text), "%s\n", LATENCY_COLUMNS);
+	temporary_write(folder, RESULT_LATENCY, text, NULL);
+}
+
+/* Runs decide the same if each decides as the first does, whichever of them is the other one. */
+Test(evidence, one_run_of_other_decisions_is_enough)
+{
+	enum { RUNS = 4 };
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	for (uint32_t way = 0; way < 1 << RUNS; way++) {
+		struct evidence evidence = {.run_count = 0};
+		struct error error = {0};
+		bool is_same = true;
+		for (uint32_t run = 0; run < RUNS; run++) {
+			is_same = is_same && (way >> run & 1) == (way & 1);
+			write_run(folder, way >> run & 1);
+			evidence_add_run(&evidence, folder, &error);
+			require(error.status == STATUS_OK, "%s", error.text);
+			require(evidence.has_same_decisions == is_same, "hashes %x, run %u", way,
+				run);
+		}
+		require_equal(evidence.run_count, RUNS);
+		evidence_close(&evidence);
+	}
+	temporary_remove(folder);
+}
+
 /* ---- a baseline is what was written ---- */
 
 enum { RUNS_MOST = 4 };
