@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/integer.h"
+#include "engine/base/table.h"
 #include "engine/base/text.h"
 #include "tests/harness/files.h"
 #include "tests/harness/property.h"
@@ -389,6 +391,78 @@ Test(fleet_cli, a_fleet_of_equal_groups_is_that_of_its_replicas, .timeout = 60)
 			RUN_SMALL(fixture.trace, "--out", other, "--force", "--fleet", table),
 			bad[i].words);
 	}
+	replay_fixture_close(&fixture);
+}
+
+/* Sums and peaks of steps.tsv. */
+struct step_figures {
+	uint64_t steps, tokens, most_tokens, most_running, most_blocks;
+};
+
+static struct step_figures read_steps(const char *folder)
+{
+	enum { DECODES, PROMPTS, RUNNING, BLOCKS, COLUMNS };
+	static const char *const names[COLUMNS] = {
+		"decode_rows", "prefill_tokens", "running", "used_blocks"};
+	struct step_figures out = {0};
+	struct table_reader table;
+	struct error error = {0};
+	uint32_t field[COLUMNS];
+	uint64_t value[COLUMNS];
+	char path[PATH_BYTES];
+
+	path_in(path, folder, "steps.tsv");
+	table_reader_open(&table, path, NULL, &error);
+	for (uint32_t i = 0; i < COLUMNS; i++) {
+		table_reader_column(&table, names[i], &field[i], &error);
+	}
+	require(error.status == STATUS_OK, "%s", error.text);
+	while (table_reader_next(&table, &error)) {
+		for (uint32_t i = 0; i < COLUMNS; i++) {
+			table_reader_u64(&table, field[i], UINT64_MAX, &value[i], &error);
+		}
+		out.steps++;
+		out.tokens += value[DECODES] + value[PROMPTS];
+		out.most_tokens = u64_max(out.most_tokens, value[DECODES] + value[PROMPTS]);
+		out.most_running = u64_max(out.most_running, value[RUNNING]);
+		out.most_blocks = u64_max(out.most_blocks, value[BLOCKS]);
+	}
+	require(error.status == STATUS_OK, "%s", error.text);
+	table_reader_close(&table);
+	return out;
+}
+
+static void require_share(const cJSON *load, const char *name, double expected)
+{
+	double found = cJSON_GetObjectItem(load, name)->valuedouble;
+
+	require(found > expected - 1e-6 && found < expected + 1e-6, "%s is %g, expected %g", name,
+		found, expected);
+}
+
+/* A replica of a fleet is held against the mean limits of all of them, each limit against its own. */
+Test(fleet_cli, shares_of_limits_are_those_of_the_mean_replica, .timeout = 60)
+{
+	struct replay_fixture fixture;
+	char table[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	temporary_write(fixture.folder, "fleet.tsv",
+		"group\treplicas\tkv_blocks\tmax_num_seqs\tmax_num_batched_tokens\tmax_model_len\n"
+		"one\t1\t16\t4\t48\t200\ntwo\t2\t40\t7\t90\t200\n",
+		table);
+	require_ran(RUN(fixture.trace, "--block-size", "16", "--trace-block-size", "16", "--out",
+		fixture.out, "--fleet", table, "--steps"));
+	struct step_figures steps = read_steps(fixture.out);
+	cJSON *root = read_summary(fixture.out);
+	const cJSON *load = cJSON_GetObjectItem(root, "load");
+	const double blocks = (16 + 2 * 40) / 3.0, seats = (4 + 2 * 7) / 3.0;
+	const double budget = (48 + 2 * 90) / 3.0;
+	require_share(load, "budget_mean", (double)steps.tokens / (double)steps.steps / budget);
+	require_share(load, "budget_peak", (double)steps.most_tokens / budget);
+	require_share(load, "seats_peak", (double)steps.most_running / seats);
+	require_share(load, "kv_peak", (double)steps.most_blocks / blocks);
+	cJSON_Delete(root);
 	replay_fixture_close(&fixture);
 }
 
