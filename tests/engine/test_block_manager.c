@@ -883,8 +883,8 @@ Test(block_manager, nothing_is_stored_that_the_request_itself_cannot_hit)
 				uint32_t hits = u32_min(stored, count - 1) / block_size;
 				struct sequence sequence = {0};
 				struct block_manager manager;
-				block_manager_init(&manager, BLOCKS, block_size,
-					(struct block_strategies){0});
+				block_manager_init(
+					&manager, BLOCKS, block_size, (struct block_strategies){0});
 				sequence_init(&sequence, &request, block_size);
 				block_manager_store(&manager, &sequence, stored);
 				block_manager_check(&manager);

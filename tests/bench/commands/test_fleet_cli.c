@@ -440,7 +440,7 @@ static void require_share(const cJSON *load, const char *name, double expected)
 		found, expected);
 }
 
-/* A replica of a fleet is held against the mean limits of all of them, each limit against its own. */
+/* A replica of a fleet is held against the mean limits of all of them. */
 Test(fleet_cli, shares_of_limits_are_those_of_the_mean_replica, .timeout = 60)
 {
 	struct replay_fixture fixture;

@@ -215,9 +215,9 @@ static double share_of_draws(const double *figures, double mean)
 	return (double)below / ways;
 }
 
-/* Where one side has the same figure in all runs, the ratios are the draws of the other: 0.5 %, 50 %
-   and 99.5 % of all of them lie below the three numbers, whichever side it is. A share of 0.005 of
-   BOOTSTRAP_DRAWS is off by 0.0016. */
+/* Where one side has the same figure in all runs, the ratios are the draws of the other: 0.5 %,
+   50 % and 99.5 % of all of them lie below the three numbers, whichever side it is. A share of
+   0.005 of BOOTSTRAP_DRAWS is off by 0.0016. */
 Test(bootstrap, the_interval_is_that_of_all_ways_to_draw)
 {
 	static const double ends[] = {0.005, 0.995};

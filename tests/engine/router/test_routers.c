@@ -576,8 +576,8 @@ static struct replica_view drawn_view(struct prop *prop, uint32_t blocks)
 /* Two routers see the same but for the figures of closed replicas. */
 static void body_closed(struct prop *prop, const void *context)
 {
-	static const char *const options[] = {NULL, "credit-decay=1", "temperature=0.5",
-		"credit-decay=1,temperature=0.5"};
+	static const char *const options[] = {
+		NULL, "credit-decay=1", "temperature=0.5", "credit-decay=1,temperature=0.5"};
 	const struct router_kind *kind = context;
 	const bool is_dynamo = strcmp(kind->name, "dynamo-kv") == 0;
 	const char *chosen = options[is_dynamo ? prop_range(prop, 0, 3) : 0];
