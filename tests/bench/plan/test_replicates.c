@@ -67,6 +67,45 @@ static double held_out_error(void)
 	return profile.held_out.mean;
 }
 
+/* A replicate is the run of the answer but for what is drawn anew: it loses as many replicas, and
+   its load and its steps are those of its track. */
+Test(replicates, every_run_is_that_of_its_track)
+{
+	static const struct track_options tracks[] = {
+		{.configuration = 1, .kind = TRACK_MAIN},
+		{.configuration = 2,
+			.kind = TRACK_SAMPLING,
+			.replicate = 3,
+			.is_drawn = true,
+			.window_millionths = 70},
+		{.configuration = 3,
+			.kind = TRACK_SAMPLING,
+			.replicate = 9,
+			.draws_arrivals = true},
+		{.configuration = 4, .kind = TRACK_MODEL, .step_time_scale = 1050000},
+	};
+
+	for (uint64_t spare = 0; spare < 3; spare++) {
+		for (size_t i = 0; i < sizeof(tracks) / sizeof(tracks[0]); i++) {
+			const struct plan_request request = {.spare = spare};
+			const struct plan plan = {.request = &request, .knob = KNOB_REPLICAS};
+			const struct track track = {.options = tracks[i]};
+			const struct search_probe probe = {.purpose = SEARCH_FIRST, .load = 5 + i};
+			struct probe_job job = plan_job(&plan, &track, &probe);
+			require_equal(job.lost, spare);
+			require_equal(job.load, 5 + i);
+			require_equal(job.knob, KNOB_REPLICAS);
+			require_equal(job.configuration, tracks[i].configuration);
+			require_equal(job.replicate, tracks[i].replicate);
+			require_equal(job.is_drawn, tracks[i].is_drawn);
+			require_equal(job.window_millionths, tracks[i].window_millionths);
+			require_equal(job.draws_arrivals, tracks[i].draws_arrivals);
+			require_equal(job.step_time_scale, tracks[i].step_time_scale);
+			require_equal(job.is_alone, false);
+		}
+	}
+}
+
 Test(replicates, an_answer_has_both_error_bars)
 {
 	struct plan_file plan;

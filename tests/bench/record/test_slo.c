@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "engine/base/text.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 
@@ -49,6 +50,31 @@ Test(slo, batches_hold_what_a_list_would)
 		.name = "slo_batches", .body = body_batches, .trials = 300};
 
 	cr_assert(prop_holds(&options));
+}
+
+/* Every limit is an option of its own, in milliseconds; one that is not set is none. What repeats a
+   run, and what tells two runs apart, is made of these words. */
+Test(slo, each_limit_is_an_option)
+{
+	static const uint64_t limits_ns[] = {2000000000, 80500000, 1};
+	static const char *const words[] = {
+		" --slo-ttft-ms 2000", " --slo-tpot-ms 80.5", " --slo-e2e-ms 0.000001"};
+
+	for (uint32_t given = 0; given < 1 << 3; given++) {
+		const struct slo slo = {.ttft_ns = (given & 1) != 0 ? limits_ns[0] : 0,
+			.tpot_ns = (given & 2) != 0 ? limits_ns[1] : 0,
+			.e2e_ns = (given & 4) != 0 ? limits_ns[2] : 0};
+		struct text text = {0}, expected = {0};
+		text_add(&text, "replay");
+		text_add(&expected, "replay");
+		for (uint32_t i = 0; i < 3; i++) {
+			text_add(&expected, (given >> i & 1) != 0 ? words[i] : "");
+		}
+		slo_add_words(&slo, &text);
+		cr_assert_str_eq(text.bytes, expected.bytes);
+		text_deinit(&text);
+		text_deinit(&expected);
+	}
 }
 
 static double uniform(uint64_t *state)
