@@ -433,6 +433,33 @@ Test(weights, exported_weights_read_back_the_same)
 	}
 }
 
+/* Nothing that is there is replaced, whichever of the two files it is, and no other file is left. */
+Test(weights, an_export_replaces_neither_file)
+{
+	static const char *const names[] = {"config.json", "model.safetensors"};
+	const struct model_config config = small_config();
+	struct weights *dummy = open_weights(&config, "dummy:77");
+
+	for (uint32_t i = 0; i < 2; i++) {
+		char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 32];
+		struct error error = {STATUS_OK, ""};
+		temporary_folder(folder);
+		temporary_write(folder, names[i], "mine", NULL);
+		require_equal(weights_export(dummy, folder, &error), STATUS_FILE);
+		require(strstr(error.text, names[i]) != NULL &&
+				strstr(error.text, "exists already") != NULL,
+			"%s", error.text);
+		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+		char *text = file_read(path, NULL);
+		cr_assert_str_eq(text, "mine");
+		free(text);
+		snprintf(path, sizeof(path), "%s/%s", folder, names[1 - i]);
+		require(file_read_if_there(path, NULL) == NULL, "%s is there", names[1 - i]);
+		temporary_remove(folder);
+	}
+	weights_close(dummy);
+}
+
 /* Readers map the file, so its data begin at a multiple of 8 bytes, as the format's own writer has
    it: whatever the header says, blanks fill it up. */
 Test(weights, exported_data_are_aligned)
