@@ -667,6 +667,27 @@ Test(routers, sglang_cuts_its_trees_by_its_clock)
 	}
 }
 
+/* A tree that was cut holds whole blocks of no more than its tokens, the leading ones. */
+Test(routers, a_tree_of_sglang_holds_no_more_than_its_tokens)
+{
+	for (uint32_t tokens = 0; tokens <= (BLOCKS_MAX + 1) * BLOCK_SIZE; tokens++) {
+		struct block_key keys[BLOCKS_MAX];
+		const struct router_request sent = {
+			.now_ns = 1, .blocks = keys, .block_count = BLOCKS_MAX};
+		struct router router;
+		char options[32];
+		snprintf(options, sizeof(options), "tree-size=%u", tokens);
+		open_router(&router, "sglang", options, 2, 0);
+		make_keys(1, 0, BLOCKS_MAX, keys);
+		router_history_add(router.state, 1, &sent, BLOCKS_MAX);
+		require_equal(pick_known(&router, 30, 9), 0); /* another prompt, behind the cut */
+		uint32_t whole =
+			tokens / BLOCK_SIZE < BLOCKS_MAX ? tokens / BLOCK_SIZE : BLOCKS_MAX;
+		require_equal(router_history_match(router.state, 1, &sent, BLOCKS_MAX), whole);
+		router_close(&router);
+	}
+}
+
 /* Of two prompts that were sent to a replica with room for one and a half, llm-d has forgotten the
    first blocks of the older one, and so all of it; with room for both, neither. It looks at as many
    tokens as it is told. */
