@@ -43,6 +43,70 @@ Test(ratio, the_interval_covers_the_ratio_in_99_of_100_gates)
 	}
 }
 
+/* How likely Student's t of so many degrees of freedom lies within +-w, by Simpson's rule over the
+   angle whose tangent is t / sqrt(freedom). */
+static double chance_within(double w, double freedom)
+{
+	enum { PARTS = 2000 };
+	double end = atan(w / sqrt(freedom)), sum = 0;
+
+	for (uint32_t i = 0; i <= PARTS; i++) {
+		double weight = i == 0 || i == PARTS ? 1 : i % 2 == 1 ? 4 : 2;
+		sum += weight * pow(cos(end * i / PARTS), freedom - 1);
+	}
+	return 2 * exp(lgamma((freedom + 1) / 2) - lgamma(freedom / 2)) / sqrt(acos(-1)) * sum *
+	       end / PARTS / 3;
+}
+
+/* Mean of the logarithms, and the variance of that mean. */
+static double mean_of_logs(const double *values, uint32_t count, double *variance)
+{
+	double mean = 0, squares = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		mean += log(values[i]) / count;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		squares += pow(log(values[i]) - mean, 2);
+	}
+	*variance = squares / (count - 1) / count;
+	return mean;
+}
+
+/* Welch's degrees of freedom are no integer. The interval is that of one no larger: never narrower
+   than 99 % takes, and no wider than the next integer below takes. */
+Test(ratio, the_width_is_that_of_welchs_degrees_of_freedom)
+{
+	uint64_t state = 7;
+	uint32_t fractions = 0;
+
+	for (uint32_t i = 0; i < 400; i++) {
+		double base[6], value[6], base_variance, value_variance;
+		uint32_t base_count = 2 + i % 5, value_count = 2 + i / 5 % 5;
+		for (uint32_t k = 0; k < 6; k++) {
+			base[k] = noisy(&state, 10, 0.01);
+			value[k] = noisy(&state, 11, 0.01 * (1 + i % 3));
+		}
+		double difference = mean_of_logs(value, value_count, &value_variance) -
+				    mean_of_logs(base, base_count, &base_variance);
+		double variance = base_variance + value_variance;
+		double freedom = variance * variance /
+				 (base_variance * base_variance / (base_count - 1) +
+					 value_variance * value_variance / (value_count - 1));
+		struct ratio ratio = ratio_of(base, base_count, value, value_count);
+		require(fabs(log(ratio.ratio) - difference) < 1e-12, "%g", ratio.ratio);
+		double up = log(ratio.high / ratio.ratio), down = log(ratio.ratio / ratio.low);
+		require(fabs(up - down) < 1e-9 * up, "%g up and %g down", up, down);
+		double w = up / sqrt(variance), whole = floor(freedom * (1 + 1e-12));
+		require(chance_within(w, freedom) > 0.99 - 2e-5, "%g degrees: %g", freedom,
+			chance_within(w, freedom));
+		require(chance_within(w, whole) < 0.99 + 2e-5, "%g degrees: %g", whole,
+			chance_within(w, whole));
+		fractions += freedom - whole > 0.3;
+	}
+	require(fractions > 100, "%u", fractions);
+}
+
 Test(ratio, equal_runs_have_an_interval_without_width)
 {
 	const double values[] = {3, 3, 3};
