@@ -378,7 +378,9 @@ Test(sweep, what_is_whole_is_not_run_again)
 	quire(&fixture, 0, SWEEP " --out one", "(0 were before)");
 	quire(&fixture, 0, SWEEP " --out two", "(0 were before)");
 	uint64_t before = inode(&fixture, WHOLE);
+	/* What a killed worker leaves: files under the names they are written by or kept under. */
 	run_shell(&fixture, 0, "rm " HALF "/summary.json; echo x > " HALF "/summary.json.1.part");
+	run_shell(&fixture, 0, "echo x > " HALF "/requests.tsv.12.old");
 	run_shell(&fixture, 0,
 		"cd one; sed -i 's/complete/interrupted/' kv-blocks=16,policy=vllm,seed=1/"
 		"summary.json; rm kv-blocks=16,policy=vllm,seed=2/summary.json; echo '{' > "
