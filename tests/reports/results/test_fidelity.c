@@ -448,6 +448,52 @@ Test(fidelity, errors_are_those_of_a_naive_reading)
 	cr_assert(prop_holds(&options));
 }
 
+/* What computes and what it computes with is of the runner, and so is what the clock allows. All
+   else that differs is named, one by one and in the order of the real run's configuration. */
+Test(fidelity, settings_of_the_runner_may_differ_and_others_are_named)
+{
+	static const struct {
+		const char *name;
+		bool is_of_runner;
+	} settings[] = {{"runner", true}, {"policy", false}, {"gpu", true}, {"weights", true},
+		{"kv_blocks", false}, {"dtype", true}, {"kernels", true}, {"enforce_eager", true},
+		{"model", false}, {"shared_prefix_attention", true},
+		{"gpu_memory_utilization", true}, {"temperature", true}, {"clock", true},
+		{"seed", false}, {"overlap", true}, {"kernel_times", true}, {"tp_transport", true},
+		{"router", false}};
+	enum { COUNT = sizeof(settings) / sizeof(settings[0]) };
+	cJSON *configs[2] = {cJSON_CreateObject(), cJSON_CreateObject()};
+	struct result real = {0}, sim = {0};
+	const struct fidelity fidelity = {.real = &real, .sim = &sim};
+
+	for (uint32_t i = 0; i < COUNT; i++) {
+		cJSON_AddNumberToObject(configs[0], settings[i].name, i);
+		cJSON_AddNumberToObject(configs[1], settings[i].name, i);
+	}
+	cJSON_AddNumberToObject(configs[0], "only_here", 1);
+	cJSON_AddNumberToObject(configs[1], "only_there", 1);
+	real.config.node = configs[0];
+	sim.config.node = configs[1];
+	require(fidelity_other_setting(&fidelity, 0) == NULL, "equal settings differ");
+	for (uint32_t i = 0; i < COUNT; i++) {
+		cJSON_SetNumberValue(
+			cJSON_GetObjectItemCaseSensitive(configs[1], settings[i].name), 100 + i);
+	}
+	uint32_t named = 0;
+	for (uint32_t i = 0; i < COUNT; i++) {
+		if (!settings[i].is_of_runner) {
+			const char *found = fidelity_other_setting(&fidelity, named++);
+			require(found != NULL && strcmp(found, settings[i].name) == 0,
+				"found %s, expected %s", found == NULL ? "none" : found,
+				settings[i].name);
+		}
+	}
+	require(fidelity_other_setting(&fidelity, named) == NULL, "%s is named too",
+		fidelity_other_setting(&fidelity, named));
+	cJSON_Delete(configs[0]);
+	cJSON_Delete(configs[1]);
+}
+
 Test(fidelity, relative_errors)
 {
 	static const struct {
