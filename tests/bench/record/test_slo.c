@@ -77,6 +77,32 @@ Test(slo, each_limit_is_an_option)
 	}
 }
 
+/* Of few requests each is a batch, which is full. From eight batches on they tell how many of the
+   requests are independent: with half of them within the limits one fewer than there are. Fewer
+   batches tell nothing, and all requests count. Either way it is Wilson's interval. */
+Test(slo, eight_full_batches_tell_how_many_requests_are_independent)
+{
+	const double z = 1.959963984540054;
+
+	for (uint32_t count = 2; count <= 16; count += 2) {
+		struct slo_batches batches = {0};
+		for (uint32_t i = 0; i < count; i++) {
+			slo_batches_submit(&batches, i);
+			if (i % 2 == 0) {
+				slo_batches_attain(&batches, i);
+			}
+		}
+		require_equal(batches.size, 1);
+		double n = count < 8 ? count : count - 1;
+		double half = z / (1 + z * z / n) * sqrt(0.25 / n + z * z / (4 * n * n));
+		struct slo_interval interval = slo_batches_interval(&batches);
+		require(fabs(interval.low - (0.5 - half)) < 1e-9 &&
+				fabs(interval.high - (0.5 + half)) < 1e-9,
+			"%u requests: %g to %g, expected %g to %g", count, interval.low,
+			interval.high, 0.5 - half, 0.5 + half);
+	}
+}
+
 static double uniform(uint64_t *state)
 {
 	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
