@@ -68,3 +68,53 @@ Test(change_points, without_noise_every_change_is_one)
 	require_equal(change_points_find(values, 1, points), 0);
 	require_equal(change_points_find(values, 0, points), 0);
 }
+
+/* A level may be as short as three figures, at both ends, and no shorter. */
+Test(change_points, a_level_has_three_figures_or_more)
+{
+	enum { FEW = 12 };
+
+	for (uint32_t at = 1; at < FEW; at++) {
+		double values[FEW];
+		uint32_t points[FEW];
+		for (uint32_t i = 0; i < FEW; i++) {
+			values[i] = (i < at ? 1000 : 2000) + (i % 2 == 0 ? 1 : -1);
+		}
+		uint32_t count = change_points_find(values, FEW, points);
+		bool is_long = at >= 3 && at <= FEW - 3;
+		require(!is_long || (count == 1 && points[0] == at), "a step at %u: %u points", at,
+			count);
+		for (uint32_t i = 0; i < count; i++) {
+			uint32_t before = i == 0 ? 0 : points[i - 1];
+			uint32_t end = i + 1 < count ? points[i + 1] : FEW;
+			require(points[i] - before >= 3 && end - points[i] >= 3,
+				"a step at %u: a point at %u", at, points[i]);
+		}
+	}
+}
+
+/* What is a change of level is one in the other direction too: a series and the same from its end
+   have the same levels. */
+Test(change_points, a_series_and_its_mirror_have_the_same_levels)
+{
+	enum { FEW = 8 };
+	uint32_t changes = 0, trials = 0;
+
+	for (double level = -3; level <= 3; level += 0.75) {
+		for (double part = 0.9990; part < 1.0011; part += 0.00005) {
+			double values[FEW], mirror[FEW];
+			uint32_t points[FEW], mirrored[FEW];
+			for (uint32_t i = 0; i < FEW; i++) {
+				values[i] = i < 3 ? level : level * (1 + CHANGE_POINT_FLOOR * part);
+				mirror[FEW - 1 - i] = values[i];
+			}
+			uint32_t count = change_points_find(values, FEW, points);
+			require_equal(change_points_find(mirror, FEW, mirrored), count);
+			require(count == 0 || (points[0] == 3 && mirrored[0] == FEW - 3), "%g",
+				level);
+			changes += count;
+			trials++;
+		}
+	}
+	require(changes > trials / 4 && changes < trials * 3 / 4, "%u of %u", changes, trials);
+}
