@@ -273,6 +273,30 @@ Test(compare, values_of_one_side_only_are_listed)
 	close_folders(&folders);
 }
 
+/* A summary writes null for what a run has not, and an older one lacks the field: both say so. */
+Test(compare, null_is_equal_to_nothing_and_to_no_number)
+{
+	static const char *const values[] = {"", ", \"x\": null", ", \"x\": 0"};
+	enum { COUNT = sizeof(values) / sizeof(values[0]) };
+	char summary[2][128];
+	struct folders folders;
+
+	for (uint32_t i = 0; i < COUNT * COUNT; i++) {
+		uint32_t side[2] = {i / COUNT, i % COUNT};
+		for (uint32_t k = 0; k < 2; k++) {
+			snprintf(summary[k], sizeof(summary[k]),
+				"{\"schema\": \"quire-result-2\", \"result_hash\": \"aa\"%s}",
+				values[side[k]]);
+		}
+		enum status status = compare(&folders, summary[0], NULL, summary[1], NULL);
+		require(status == STATUS_OK, "%s", folders.error.text);
+		bool is_equal = side[0] == side[1] || (side[0] < 2 && side[1] < 2);
+		require(folders.comparison.has_same_values == is_equal, "%s and %s", summary[0],
+			summary[1]);
+		close_folders(&folders);
+	}
+}
+
 Test(compare, json_says_the_same)
 {
 	struct folders folders;

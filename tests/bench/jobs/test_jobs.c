@@ -50,8 +50,10 @@ struct order {
 
 /* Shared with the workers. */
 struct scene {
-	_Atomic uint32_t begun[JOBS_MAX]; /* times that a job was begun */
-	_Atomic int32_t pids[JOBS_MAX];	  /* of the worker that began it last */
+	_Atomic uint32_t begun[JOBS_MAX];  /* times that a job was begun */
+	_Atomic int32_t pids[JOBS_MAX];	   /* of the worker that began it last */
+	_Atomic uint32_t places[JOBS_MAX]; /* of its last begin, among all begins from 1 */
+	_Atomic uint32_t begins;
 };
 
 static struct scene *open_scene(void)
@@ -83,6 +85,7 @@ static enum status run(
 	require_equal(job->byte_count, sizeof(order) + order.padding_bytes);
 	uint32_t before = atomic_fetch_add(&scene->begun[order.index], 1);
 	atomic_store(&scene->pids[order.index], getpid());
+	atomic_store(&scene->places[order.index], atomic_fetch_add(&scene->begins, 1) + 1);
 	pause_ns(order.pause_us * UINT64_C(1000));
 	if (order.act == ACT_DIE_ALWAYS || (order.act == ACT_DIE_ONCE && before == 0)) {
 		fprintf(stderr, "the first line\nlast words of %u\n", order.index);
@@ -346,6 +349,42 @@ Test(jobs, a_signal_to_a_worker_loses_no_job)
 	require_equal(atomic_load(&scene->begun[0]), 2);
 	require(waitpid(child, NULL, 0) == child, "no child");
 	text_deinit(&result);
+	jobs_close(jobs);
+}
+
+/* Jobs are handed out in the order of their numbers, and one whose worker died has an older one than
+   those that were not handed out yet. */
+Test(jobs, a_job_that_lost_its_worker_is_the_next_one)
+{
+	enum { COUNT = 8 };
+	struct scene *scene = open_scene();
+	const struct jobs_options options = {
+		.workers = 2, .run = run, .describe = describe, .context = scene};
+	struct error error = {0};
+	struct text result = {0};
+	struct jobs *jobs;
+	uint64_t number;
+
+	interrupt_catch();
+	require_equal(jobs_open(&jobs, &options, &error), STATUS_OK);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		/* The first dies while the second holds the other worker. */
+		const struct order order = {.act = i == 0 ? ACT_DIE_ONCE : ACT_RETURN,
+			.pause_us = i == 1 ? 1000000 : 20000,
+			.seed = i,
+			.index = i};
+		add(jobs, &order);
+	}
+	for (uint32_t i = 0; i < COUNT; i++) {
+		require_equal(jobs_next(jobs, &number, &result, &error), STATUS_OK);
+		text_deinit(&result);
+	}
+	require_equal(atomic_load(&scene->begun[0]), 2);
+	require_equal(atomic_load(&scene->places[0]), 3);
+	for (uint32_t i = 2; i + 1 < COUNT; i++) {
+		require(atomic_load(&scene->places[i]) < atomic_load(&scene->places[i + 1]),
+			"job %u was begun behind the next one", i);
+	}
 	jobs_close(jobs);
 }
 

@@ -292,7 +292,13 @@ Test(options, what_is_far_from_all_is_not_guessed)
 		require(strstr(outcome.error.text, "did you mean") == NULL, "%s",
 			outcome.error.text);
 	}
-	struct outcome outcome = PARSE("a", "-c", "3");
+	/* Three edits are a plausible typo, four are none. */
+	struct outcome outcome = PARSE("a", "--othxxxflag");
+	require_refused(&outcome, "unknown option", "did you mean --other-flag?");
+	outcome = PARSE("a", "--othxxxxlag");
+	require_refused(&outcome, "unknown option", "--othxxxxlag");
+	require(strstr(outcome.error.text, "did you mean") == NULL, "%s", outcome.error.text);
+	outcome = PARSE("a", "-c", "3");
 	require_refused(&outcome, "-c", "--name");
 	outcome = PARSE("a", "-count");
 	require_refused(&outcome, "-count", "--name");

@@ -1,0 +1,87 @@
+#include "bench/fleet/outages.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/text.h"
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+
+/* --outages against a list that is sorted by looking at all pairs. */
+
+enum { EVENTS_MOST = 12, REPLICAS = 4 };
+
+static const char *const names[] = {"fail", "drain", "join"};
+
+struct event {
+	uint64_t half_s; /* in halves of a second */
+	uint32_t kind, replica;
+};
+
+/* Whether event i comes before event k: earlier, or at the same moment and earlier in the list. */
+static bool precedes(const struct event *events, uint32_t i, uint32_t k)
+{
+	return events[i].half_s != events[k].half_s ? events[i].half_s < events[k].half_s : i < k;
+}
+
+static void body_order(struct prop *prop, const void *context)
+{
+	uint32_t count = prop_range(prop, 1, EVENTS_MOST);
+	struct event events[EVENTS_MOST];
+	struct outages outages;
+	struct text text = {0};
+	struct error error = {0};
+
+	(void)context;
+	for (uint32_t i = 0; i < count; i++) {
+		events[i] = (struct event){
+			prop_below(prop, 5), prop_range(prop, 0, 2), prop_range(prop, 0, 3)};
+		text_format(&text, "%s%s:%u@%g", i == 0 ? "" : ",", names[events[i].kind],
+			events[i].replica, (double)events[i].half_s / 2);
+	}
+	const char *list = text.bytes == NULL ? "" : text.bytes;
+	prop_log(prop, "%s", list);
+	enum status status = outages_parse(&outages, list, REPLICAS, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	require_equal(outages.count, count);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t place = 0;
+		for (uint32_t k = 0; k < count; k++) {
+			place += k != i && precedes(events, k, i);
+		}
+		const struct outage *found = &outages.list[place];
+		require_equal(found->time_ns, events[i].half_s * 500000000);
+		require_equal(found->kind, events[i].kind);
+		require_equal(found->replica, events[i].replica);
+	}
+	for (; outages.next < count; outages.next++) {
+		require_equal(outages_next_ns(&outages), outages.list[outages.next].time_ns);
+	}
+	require_equal(outages_next_ns(&outages), UINT64_MAX);
+	outages_close(&outages);
+	text_deinit(&text);
+}
+
+Test(outages, events_of_one_moment_keep_the_order_of_the_list)
+{
+	const struct prop_options options = {.name = "outages", .body = body_order, .trials = 500};
+
+	cr_assert(prop_holds(&options));
+}
+
+Test(outages, others_are_refused)
+{
+	static const char *const bad[] = {"", "fail", "fail:1", "fail:@1", "fail:1@", "fail:4@1",
+		"Fail:1@1", "fail:1@-1", "fail:1@1,", ",fail:1@1", "leave:1@1", "fail:1@1000000001",
+		"fail:1@0.0000001"};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct outages outages;
+		struct error error = {0};
+		require(outages_parse(&outages, bad[i], REPLICAS, &error) == STATUS_USAGE,
+			"'%s' is taken", bad[i]);
+		require(strstr(error.text, "with a replica below 4") != NULL, "%s", error.text);
+		outages_close(&outages);
+	}
+}
