@@ -322,6 +322,51 @@ Test(gate, costs_of_repeated_runs_are_judged_by_intervals)
 	close_folder(folder);
 }
 
+static double number_at(const cJSON *root, const char *section, const char *name)
+{
+	const cJSON *node = cJSON_GetObjectItemCaseSensitive(
+		cJSON_GetObjectItemCaseSensitive(root, section), name);
+
+	require(cJSON_IsNumber(node), "no %s.%s", section, name);
+	return node->valuedouble;
+}
+
+/* Instructions a step and a request are those of the run over its steps and its requests. */
+Test(gate, instructions_are_shared_by_steps_and_by_requests)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 64];
+	struct process_result found = shell_run(NULL, "command -v valgrind");
+	bool has_valgrind = found.code == 0;
+
+	process_result_free(&found);
+	if (!has_valgrind) {
+		cr_skip_test("valgrind is not here");
+	}
+	temporary_folder(folder);
+	write_suite(folder,
+		"{\"defaults\": {\"measure\": [\"instructions\", \"instructions_per_step\", "
+		"\"instructions_per_request\"]}, \"cases\": [" SMALL("one", "") "]}");
+	require_gate(folder, "--update", 0, WORDS("1 NEW"));
+	snprintf(path, sizeof(path), "%s/s-baseline/one.json", folder);
+	char *text = file_read(path, NULL);
+	cJSON *root = cJSON_Parse(text);
+	const cJSON *summary = cJSON_GetObjectItemCaseSensitive(root, "summary");
+	double all = number_at(root, "costs", "instructions");
+	double steps = number_at(summary, "time", "steps");
+	double requests = number_at(summary, "requests", "submitted");
+	double a_step = number_at(root, "costs", "instructions_per_step");
+	double a_request = number_at(root, "costs", "instructions_per_request");
+	require(requests == 30 && steps > 31, "%g requests, %g steps", requests, steps);
+	require(all > 1e5, "%g instructions", all);
+	require(a_step > 0.999999 * all / steps && a_step < 1.000001 * all / steps,
+		"%g instructions a step, of %g in %g steps", a_step, all, steps);
+	require(a_request > 0.999999 * all / requests && a_request < 1.000001 * all / requests,
+		"%g instructions a request, of %g of %g requests", a_request, all, requests);
+	cJSON_Delete(root);
+	free(text);
+	close_folder(folder);
+}
+
 /* A figure of the baseline that is changed by hand: the same steps are counted differently. */
 Test(gate, figures_of_the_same_steps_must_be_equal)
 {
