@@ -352,8 +352,8 @@ Test(jobs, a_signal_to_a_worker_loses_no_job)
 	jobs_close(jobs);
 }
 
-/* Jobs are handed out in the order of their numbers, and one whose worker died has an older one than
-   those that were not handed out yet. */
+/* Jobs are handed out in the order of their numbers, and one whose worker died has an older one
+   than those that were not handed out yet. */
 Test(jobs, a_job_that_lost_its_worker_is_the_next_one)
 {
 	enum { COUNT = 8 };

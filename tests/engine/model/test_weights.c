@@ -433,7 +433,7 @@ Test(weights, exported_weights_read_back_the_same)
 	}
 }
 
-/* Nothing that is there is replaced, whichever of the two files it is, and no other file is left. */
+/* Neither file that is there is replaced, and nothing is left beside it. */
 Test(weights, an_export_replaces_neither_file)
 {
 	static const char *const names[] = {"config.json", "model.safetensors"};
