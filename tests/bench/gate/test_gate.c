@@ -335,12 +335,14 @@ static double number_at(const cJSON *root, const char *section, const char *name
 Test(gate, instructions_are_shared_by_steps_and_by_requests)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 64];
-	struct process_result found = shell_run(NULL, "command -v valgrind");
+	/* which cannot run a program that is instrumented */
+	struct process_result found =
+		shell_run(NULL, "valgrind '" QUIRE_EXECUTABLE "' version >/dev/null");
 	bool has_valgrind = found.code == 0;
 
 	process_result_free(&found);
 	if (!has_valgrind) {
-		cr_skip_test("valgrind is not here");
+		cr_skip_test("valgrind cannot run the program");
 	}
 	temporary_folder(folder);
 	write_suite(folder,
