@@ -323,183 +323,6 @@ Test(resample, draws_what_a_naive_draw_does)
 	temporary_remove(folder);
 }
 
-/* Chats that branch, each of some turns, whose lines are the file's. */
-static void write_chats(struct prop *prop, const char *path, uint32_t count)
-{
-	FILE *file = fopen(path, "wb");
-
-	require(file != NULL, "%s cannot be written", path);
-	for (uint32_t i = 0; i < count; i++) {
-		int parent = i == 0 || prop_chance(prop, 1, 3) ? -1 : (int)prop_below(prop, i);
-		fprintf(file,
-			"{\"chat_id\": %u, \"parent_chat_id\": %d, \"timestamp\": %u, "
-			"\"input_length\": 16, \"output_length\": 1, \"type\": \"text\", "
-			"\"turn\": 1, \"hash_ids\": [%u]}\n",
-			i, parent, i * 7, i);
-	}
-	fclose(file);
-}
-
-/* A turn follows one that was drawn with it, and has a name of its own. */
-static void body_chats(struct prop *prop, const void *context)
-{
-	static char turns[DRAWN_MAX][16], parents[DRAWN_MAX][16];
-	const char *path = context;
-	const struct trace_options options = {.trace_block_size = BLOCK};
-	const struct resample_options draw = {
-		.seed = prop_below(prop, 1000), .window_ns = UINT64_C(20) * 1000000000};
-	struct resample *resample;
-	struct trace *trace;
-	struct trace_row row;
-	struct error error = {0};
-	uint32_t count = 0;
-
-	write_chats(prop, path, prop_range(prop, 1, ROWS_MAX));
-	require(trace_open(&trace, path, &options, &error) == STATUS_OK, "%s", error.text);
-	require(resample_open(&resample, trace, &draw, &error) == STATUS_OK, "%s", error.text);
-	for (; resample_next(resample, &row); count++) {
-		require(count < DRAWN_MAX && row.turn != NULL, "no name, or too many rows");
-		snprintf(turns[count], sizeof(turns[count]), "%s", row.turn);
-		snprintf(parents[count], sizeof(parents[count]), "%s",
-			row.parent == NULL ? "" : row.parent);
-	}
-	for (uint32_t i = 0; i < count; i++) {
-		bool has_parent = parents[i][0] == '\0' || strcmp(parents[i], "-1") == 0;
-		for (uint32_t j = 0; j < count; j++) {
-			require(j == i || strcmp(turns[i], turns[j]) != 0, "two turns are %s",
-				turns[i]);
-			has_parent = has_parent || strcmp(parents[i], turns[j]) == 0;
-		}
-		require(has_parent, "nobody is %s, whom %s follows", parents[i], turns[i]);
-	}
-	resample_close(resample);
-	trace_close(trace);
-}
-
-Test(resample, turns_follow_those_that_were_drawn_with_them)
-{
-	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 16];
-	struct prop_options options = {.name = "chats", .body = body_chats, .trials = 200};
-
-	temporary_folder(folder);
-	snprintf(path, sizeof(path), "%s/trace.jsonl", folder);
-	options.context = path;
-	cr_assert(prop_holds(&options));
-	temporary_remove(folder);
-}
-
-/* ---- as a workload ---- */
-
-enum { MANY = 200 };
-
-/* Rows at even times, but for two at the end of a tick of 1 s each; every fourth begins a session
-   of four. */
-static void write_many(const char *path)
-{
-	FILE *file = fopen(path, "wb");
-
-	require(file != NULL, "%s cannot be written", path);
-	for (unsigned i = 0; i < MANY; i++) {
-		fprintf(file,
-			"{\"timestamp\": %u, \"input_length\": 16, \"output_length\": 1, "
-			"\"session_id\": \"s%u\", \"hash_ids\": [%u]}\n",
-			i / 2 * 1000, i / 8 * 2 + i % 2, i);
-	}
-	fclose(file);
-}
-
-/* Reads a workload; counts[i]: how often line i + 1 came. */
-static uint64_t read_workload(
-	const char *path, const struct workload_options *options, uint64_t *counts, uint64_t *hash)
-{
-	struct workload *workload;
-	struct trace_row row;
-	struct error error = {0};
-	enum workload_state state = WORKLOAD_ROW;
-	uint64_t next_ns, count = 0, last_ns = 0;
-
-	require(workload_open(&workload, path, options, &error) == STATUS_OK, "%s", error.text);
-	while (workload_next(workload, CLOCK_NS_MAX, &row, &state, &next_ns, &error) == STATUS_OK &&
-		state == WORKLOAD_ROW) {
-		require(row.arrival_ns >= last_ns, "a time before that of the row before");
-		require(row.line >= 1 && row.line <= MANY, "line %llu",
-			(unsigned long long)row.line);
-		last_ns = row.arrival_ns;
-		*hash = XXH64(&row.arrival_ns, sizeof(row.arrival_ns), *hash ^ row.line);
-		counts[row.line - 1]++;
-		count++;
-	}
-	require(error.status == STATUS_OK, "%s", error.text);
-	workload_close(workload);
-	return count;
-}
-
-static const struct workload_options plain = {
-	.trace.trace_block_size = BLOCK, .speedup_millionths = 1000000};
-
-/* Each line comes once on average, with windows at the trace's edges as well as inside. */
-Test(resample, favours_no_row)
-{
-	enum { DRAWS = 2000 };
-	struct workload_options options = plain;
-	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 16];
-	uint64_t counts[MANY] = {0}, hash = 0, all = 0;
-
-	temporary_folder(folder);
-	snprintf(path, sizeof(path), "%s/trace.jsonl", folder);
-	write_many(path);
-	options.resample_window_ns = UINT64_C(17) * 1000000000;
-	for (options.resample_seed = 1; options.resample_seed <= DRAWS; options.resample_seed++) {
-		all += read_workload(path, &options, counts, &hash);
-	}
-	/* A unit is drawn by up to two of six windows: its variance is below 1. 5 deviations. */
-	for (uint32_t i = 0; i < MANY; i++) {
-		require(counts[i] > DRAWS - 224 && counts[i] < DRAWS + 224,
-			"line %u came %llu times in %d draws", i + 1, (unsigned long long)counts[i],
-			DRAWS);
-	}
-	require(all > (uint64_t)DRAWS * MANY * 99 / 100 && all < (uint64_t)DRAWS * MANY * 101 / 100,
-		"%llu rows", (unsigned long long)all);
-	temporary_remove(folder);
-}
-
-Test(resample, works_with_the_other_options)
-{
-	struct workload_options options = plain;
-	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 16];
-	uint64_t counts[MANY] = {0}, hash = 0, again = 0, other = 0, counted;
-	struct error error = {0};
-
-	temporary_folder(folder);
-	snprintf(path, sizeof(path), "%s/trace.jsonl", folder);
-	write_many(path);
-	options.resample_seed = 3;
-	options.resample_window_ns = UINT64_C(10) * 1000000000;
-	options.speedup_millionths = 3000000;
-	options.spreads_ties = true;
-	options.max_requests = 100;
-	uint64_t count = read_workload(path, &options, counts, &hash);
-	for (uint32_t i = 100; i < MANY; i++) {
-		require(counts[i] == 0, "line %u is behind --max-requests", i + 1);
-	}
-	/* Sessions come whole: their four rows, two of each tick, equally often. */
-	for (uint32_t i = 0; i < 96; i++) {
-		require(counts[i] == counts[i / 8 * 8 + i % 2], "line %u", i + 1);
-	}
-	require_equal(read_workload(path, &options, counts, &again), count);
-	require_equal(again, hash);
-	require(workload_count(path, &options, &counted, &error) == STATUS_OK, "%s", error.text);
-	require_equal(counted, count);
-	options.resample_seed = 4;
-	read_workload(path, &options, counts, &other);
-	require(other != hash, "another seed gives the same rows");
-	options.resample_window_ns = 1000;
-	require(workload_count(path, &options, &counted, &error) == STATUS_USAGE,
-		"windows beyond the limit");
-	cr_assert_not_null(strstr(error.text, "expected at most 1000000"), "%s", error.text);
-	temporary_remove(folder);
-}
-
 /* ---- trees of chats ---- */
 
 enum { CHATS = 30 };
@@ -565,6 +388,71 @@ Test(resample, a_chat_follows_the_chat_of_its_own_twin)
 		trace_close(trace);
 	}
 	require(twins > 100, "%u twins", twins);
+	temporary_remove(folder);
+}
+
+/* Chats that branch, each of some turns, whose lines are the file's. */
+static void write_chats(struct prop *prop, const char *path, uint32_t count)
+{
+	FILE *file = fopen(path, "wb");
+
+	require(file != NULL, "%s cannot be written", path);
+	for (uint32_t i = 0; i < count; i++) {
+		int parent = i == 0 || prop_chance(prop, 1, 3) ? -1 : (int)prop_below(prop, i);
+		fprintf(file,
+			"{\"chat_id\": %u, \"parent_chat_id\": %d, \"timestamp\": %u, "
+			"\"input_length\": 16, \"output_length\": 1, \"type\": \"text\", "
+			"\"turn\": 1, \"hash_ids\": [%u]}\n",
+			i, parent, i * 7, i);
+	}
+	fclose(file);
+}
+
+/* A turn follows one that was drawn with it, and has a name of its own. */
+static void body_chats(struct prop *prop, const void *context)
+{
+	static char turns[DRAWN_MAX][16], parents[DRAWN_MAX][16];
+	const char *path = context;
+	const struct trace_options options = {.trace_block_size = BLOCK};
+	const struct resample_options draw = {
+		.seed = prop_below(prop, 1000), .window_ns = UINT64_C(20) * 1000000000};
+	struct resample *resample;
+	struct trace *trace;
+	struct trace_row row;
+	struct error error = {0};
+	uint32_t count = 0;
+
+	write_chats(prop, path, prop_range(prop, 1, ROWS_MAX));
+	require(trace_open(&trace, path, &options, &error) == STATUS_OK, "%s", error.text);
+	require(resample_open(&resample, trace, &draw, &error) == STATUS_OK, "%s", error.text);
+	for (; resample_next(resample, &row); count++) {
+		require(count < DRAWN_MAX && row.turn != NULL, "no name, or too many rows");
+		snprintf(turns[count], sizeof(turns[count]), "%s", row.turn);
+		snprintf(parents[count], sizeof(parents[count]), "%s",
+			row.parent == NULL ? "" : row.parent);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		bool has_parent = parents[i][0] == '\0' || strcmp(parents[i], "-1") == 0;
+		for (uint32_t j = 0; j < count; j++) {
+			require(j == i || strcmp(turns[i], turns[j]) != 0, "two turns are %s",
+				turns[i]);
+			has_parent = has_parent || strcmp(parents[i], turns[j]) == 0;
+		}
+		require(has_parent, "nobody is %s, whom %s follows", parents[i], turns[i]);
+	}
+	resample_close(resample);
+	trace_close(trace);
+}
+
+Test(resample, turns_follow_those_that_were_drawn_with_them)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 16];
+	struct prop_options options = {.name = "chats", .body = body_chats, .trials = 200};
+
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/trace.jsonl", folder);
+	options.context = path;
+	cr_assert(prop_holds(&options));
 	temporary_remove(folder);
 }
 

@@ -206,38 +206,6 @@ Test(points, steps_with_prompts_become_medians)
 	calibrate_points_free(&points);
 }
 
-/* The first sample is the one that began first, whether it was the fastest of them or not, and
-   wherever its line stands. */
-Test(points, the_first_sample_behind_a_prefix_is_told_by_its_start)
-{
-	static const uint32_t starts[][3] = {
-		{1, 2, 3}, {1, 3, 2}, {2, 1, 3}, {2, 3, 1}, {3, 1, 2}, {3, 2, 1}};
-	static const uint64_t elapsed[] = {440, 520, 560}, gpu[] = {400, 500, 540};
-
-	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
-		struct calibrate_points points;
-		char text[1024] = "start_ns\tprefill_longest_context\t" POINT_HEADER;
-		uint64_t elapsed_sum = 0, gpu_sum = 0;
-		for (uint32_t k = 0; k < 3; k++) {
-			size_t used = strlen(text);
-			snprintf(text + used, sizeof(text) - used,
-				"%u\t5000\t1\t%llu\t%llu\t%llu\t0\t1\t1000\t0\t4500000\t1\n",
-				10 * starts[i][k], (unsigned long long)elapsed[k],
-				(unsigned long long)gpu[k],
-				(unsigned long long)(elapsed[k] - gpu[k]));
-			elapsed_sum += starts[i][k] == 1 ? 0 : elapsed[k];
-			gpu_sum += starts[i][k] == 1 ? 0 : gpu[k];
-		}
-		read_text(&points, text, 0);
-		calibrate_points_join(&points);
-		require_equal(points.count, 1);
-		require_equal(points.points[0].elapsed_ns, elapsed_sum / 2);
-		require_equal(points.points[0].gpu_ns, gpu_sum / 2);
-		require_equal(points.points[0].host_ns, (elapsed_sum - gpu_sum) / 2);
-		calibrate_points_free(&points);
-	}
-}
-
 Test(points, steps_that_share_more_are_other_steps)
 {
 	struct calibrate_points points;
