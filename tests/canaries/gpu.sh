@@ -8,9 +8,9 @@
 #
 # BUILD is a build folder of Ninja with the plain test programs (tests/README.md). The patches are
 # tests/canaries/gpu/*.patch: a sentence on the bug, a line "Caught by: TEST[/CASE]..." of the
-# programs TEST_plain, where it so is the line "The test never ends." (run ends it after 100 s), and a
-# change of one file. FOLDER can be carried to another machine; run needs only this script there, and
-# two GPUs for tests of tensor parallelism.
+# programs TEST_plain, the line "The test never ends." where that is so (run ends it after 100 s),
+# and a change of one file. FOLDER can be carried to another machine; run needs only this script
+# there, and two GPUs for tests of tensor parallelism.
 set -euo pipefail
 
 # compile TREE BUILD FILE OUT: a file of a tree, with the flags of the build.
