@@ -43,6 +43,7 @@ struct plan {
 	enum act act;
 	uint32_t rank; /* that fails */
 	int32_t phase; /* of opening, or NONE: in step FAILING_STEP */
+	uint32_t row;  /* of ACT_TOKENS */
 };
 
 struct scene {
@@ -143,7 +144,7 @@ static enum status compute(
 		TRY(ranks_await(ranks, &scene->done[r], step, r, "partial sums", error));
 	}
 	if (plan->act == ACT_TOKENS && step == FAILING_STEP && ranks_index(ranks) == plan->rank) {
-		tokens[1] = 7;
+		tokens[plan->row] = 7;
 	}
 	return ranks_agree_tokens(ranks, tokens, 3, error);
 }
@@ -333,8 +334,24 @@ Test(rank_failures, name_a_rank_that_leaves_in_a_step)
 
 Test(rank_failures, name_the_first_token_that_differs)
 {
+	static const int32_t own[] = {5, 20, 9};
+
+	for (uint32_t row = 0; row < 3; row++) {
+		const struct plan plan = {.act = ACT_TOKENS, .rank = 1, .phase = NONE, .row = row};
+		struct error error;
+		char expected[ERROR_TEXT_BYTES];
+		snprintf(expected, sizeof(expected),
+			"rank 1 has token 7 for sampled row %u of step 20, rank 0 has %d", row,
+			own[row]);
+		cr_expect_eq(run_plan(&plan, &error), STATUS_DEVICE);
+		cr_expect_str_eq(error.text, expected);
+	}
+}
+
+Test(rank_failures, name_each_rank_whose_token_differs)
+{
 	require_failure(ACT_TOKENS, NONE, STATUS_DEVICE,
-		"rank %u has token 7 for sampled row 1 of step 20, rank 0 has 20");
+		"rank %u has token 7 for sampled row 0 of step 20, rank 0 has 5");
 }
 
 Test(rank_failures, do_not_include_a_rank_that_computes_for_longer_than_the_limit)
