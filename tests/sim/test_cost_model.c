@@ -91,6 +91,14 @@ Test(cost_model, the_host_of_an_engine_process_is_a_floor)
 		.decode_context_tokens = 900,
 		.decode_longest_context = 300,
 		.sampled_rows = 3};
+	const struct step_counts crowd = {.decode_rows = 3,
+		.decode_context_tokens = 900,
+		.decode_longest_context = 300,
+		.prefill_rows = 200,
+		.prefill_tokens = 200,
+		.prefill_attention_pairs = 200,
+		.prefill_longest_context = 1,
+		.sampled_rows = 203};
 	const struct step_counts large = {.decode_rows = 512,
 		.decode_context_tokens = 2000000,
 		.decode_longest_context = 4000,
@@ -105,6 +113,7 @@ Test(cost_model, the_host_of_an_engine_process_is_a_floor)
 		error.text);
 	struct step_time floor = execute(&own, &small), without = execute(&same, &small);
 	require_equal(floor.elapsed_ns, 2504600 + 3 * 25400);
+	require_equal(execute(&own, &crowd).elapsed_ns, 2504600 + 203 * 25400); /* prompts too */
 	require_equal(floor.gpu_ns, without.gpu_ns);
 	require(without.elapsed_ns < floor.elapsed_ns, "the floor changes nothing");
 	require_equal(execute(&own, &large).elapsed_ns, execute(&same, &large).elapsed_ns);

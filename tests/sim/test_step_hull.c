@@ -84,7 +84,8 @@ static void draw_counts(struct prop *prop, struct step_counts *counts)
 	}
 	if (prop_chance(prop, 1, 2)) {
 		counts->prefill_rows = prop_range(prop, 1, 3);
-		counts->prefill_tokens = prop_range(prop, 3, 30);
+		counts->prefill_tokens =
+			prop_range(prop, counts->prefill_rows, prop_chance(prop, 1, 2) ? 3 : 30);
 		counts->prefill_attention_pairs = prop_range(prop, 1, 900);
 		counts->prefill_longest_context = prop_below(prop, 60);
 	}
