@@ -586,6 +586,39 @@ Test(generator, rows_keep_their_promises_for_any_options)
 	cr_assert(prop_holds(&options));
 }
 
+/* Turns of equal lengths: a session has as many as fit, the one that fills the context too. */
+Test(generator, a_session_ends_at_the_first_turn_that_does_not_fit)
+{
+	enum { INPUT = 10, FOLLOW_UP = 7, OUTPUT = 3, TURNS = 6 };
+
+	for (uint32_t most = INPUT + OUTPUT; most < 80; most++) {
+		struct arrival_profile profile = {.kind = ARRIVALS_CONSTANT,
+			.rate_from = 1000,
+			.rate_to = 1000,
+			.step_count = 1,
+			.resolution_ns = 1000};
+		const struct generator_options options = {.request_count = TURNS,
+			.token_ns = 1,
+			.context_max = most,
+			.trace_block_size = 16,
+			.input = {.low = INPUT, .high = INPUT},
+			.follow_up = {.low = FOLLOW_UP, .high = FOLLOW_UP},
+			.output = {.low = OUTPUT, .high = OUTPUT},
+			.turns = {.low = TURNS, .high = TURNS},
+			.profile = &profile};
+		uint32_t fit = 1 + (most - INPUT - OUTPUT) / (FOLLOW_UP + OUTPUT);
+		uint32_t turns = 0;
+		struct generator *generator = generator_open(&options);
+		struct trace_row row;
+		while (generator_next(generator, &row)) {
+			turns += strcmp(row.session, "0") == 0;
+		}
+		cr_expect_eq(
+			turns, fit < TURNS ? fit : TURNS, "%u turns within %u tokens", turns, most);
+		generator_close(generator);
+	}
+}
+
 /* ---- the demo trace ---- */
 
 /* The command as workloads/traces/README.md has it, with another --out. */
