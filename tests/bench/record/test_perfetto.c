@@ -239,6 +239,32 @@ static void require_preemptions(const cJSON *events)
 	}
 }
 
+/* The counters show what each step says of itself, until the next one. */
+static void require_counters(const cJSON *events)
+{
+	static const char *const fields[] = {"running", "waiting", "used"};
+	int64_t shown[3] = {-1, -1, -1}, said[3] = {-1, -1, -1};
+	const cJSON *event;
+
+	cJSON_ArrayForEach(event, events)
+	{
+		const cJSON *args = cJSON_GetObjectItemCaseSensitive(event, "args");
+		bool is_step = strcmp(text_of(event, "ph"), "X") == 0;
+		for (uint32_t i = 0; i < 3; i++) {
+			if (strcmp(text_of(event, "ph"), "C") == 0 &&
+				cJSON_HasObjectItem(args, fields[i])) {
+				shown[i] = ns_of(args, fields[i]);
+			}
+			if (is_step) {
+				require(shown[i] == said[i], "%s is shown as %lld, not %lld",
+					fields[i], (long long)shown[i], (long long)said[i]);
+				said[i] = ns_of(args, i < 2 ? fields[i] : "used_blocks");
+			}
+		}
+	}
+	require(memcmp(shown, said, sizeof(shown)) == 0, "the last step is not shown");
+}
+
 Test(perfetto, agrees_with_the_tables)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];
@@ -258,6 +284,7 @@ Test(perfetto, agrees_with_the_tables)
 	char *steps = file_read(path, NULL);
 	require_steps(events, steps);
 	require_preemptions(events);
+	require_counters(events);
 	require(strstr(text, "\"rejected: too long\"") != NULL, "the rejection is missing");
 	free(requests);
 	free(steps);
