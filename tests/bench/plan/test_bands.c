@@ -36,6 +36,27 @@ Test(bands, quantiles_of_forty_are_those_of_the_rule)
 	cr_assert(fabs(band.low - low) < 0.01, "%g, expected %g", band.low, low);
 }
 
+/* Of the same ranks, but whole: an interval of replicas holds all between its quantiles. */
+Test(bands, an_interval_of_counts_is_rounded_outwards)
+{
+	uint64_t values[40];
+
+	for (uint32_t i = 0; i < 40; i++) {
+		values[(i * 7) % 40] = 10 + i;
+	}
+	struct band band = band_of_counts(values, 40);
+	cr_expect(band.has_low && band.low == 10, "from %g, not 10.025 rounded down", band.low);
+	cr_expect(band.has_high && band.high == 49, "to %g, not 48.975 rounded up", band.high);
+	for (uint32_t i = 0; i < 40; i++) {
+		values[i] = i == 0 ? 2 : i == 39 ? 4 : 3;
+	}
+	band = band_of_counts(values, 40);
+	cr_expect(band.low == 2 && band.high == 4, "%g to %g", band.low, band.high);
+	memset(values, 0, sizeof(values)); /* fewer than were searched */
+	band = band_of_counts(values, 40);
+	cr_expect(band.low == 1, "a fleet of %g replicas", band.low);
+}
+
 Test(bands, students_t_is_that_of_tables)
 {
 	static const struct {
