@@ -393,6 +393,33 @@ Test(trace_command, convert_gives_chats_and_token_ids_their_sharing)
 	free(text);
 }
 
+/* Whichever of its rows have ids: those of the second share half of the third's tokens. */
+Test(trace_command, convert_keeps_the_size_of_blocks_though_a_row_has_no_ids)
+{
+	static const char row[] = "{\"chat_id\":%d,\"parent_chat_id\":-1,\"timestamp\":%d,"
+				  "\"input_length\":32,\"output_length\":2%s}\n";
+	static const char *const ids[] = {"", ",\"hash_ids\":[1,2]", ",\"hash_ids\":[1,3]"};
+
+	for (int first = 0; first < 3; first++) {
+		char rows[512] = "";
+		char path[TEMPORARY_PATH_BYTES];
+		for (int i = 0; i < 3; i++) {
+			size_t used = strlen(rows);
+			snprintf(rows + used, sizeof(rows) - used, row, i, i, ids[(first + i) % 3]);
+		}
+		temporary_write(folder, "chats.jsonl", rows, path);
+		require_good("trace convert @/chats.jsonl --out @/some.jsonl");
+		cJSON *before = json_of("trace stat @/chats.jsonl --json");
+		cJSON *after = json_of("trace stat @/some.jsonl --json");
+		require_equal(number(cJSON_GetObjectItem(after, "ideal"), "hit_tokens"), 16);
+		require(cJSON_Compare(cJSON_GetObjectItem(before, "blocks"),
+				cJSON_GetObjectItem(after, "blocks"), true),
+			"row %d is the first: other blocks", first);
+		cJSON_Delete(before);
+		cJSON_Delete(after);
+	}
+}
+
 Test(trace_command, convert_leaves_nothing_of_a_bad_file)
 {
 	char path[TEMPORARY_PATH_BYTES];
