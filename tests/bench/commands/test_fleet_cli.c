@@ -309,6 +309,63 @@ Test(fleet_cli, what_is_never_reached_changes_nothing_and_a_tape_neither, .timeo
 	cr_assert(prop_holds(&options));
 }
 
+/* What happened exactly the delay ago is seen: that replica 0 has half of the second prompt, and
+   that it was sent the first, whose tokens count half. */
+Test(fleet_cli, a_router_sees_what_happened_the_delay_ago, .timeout = 60)
+{
+	struct fleet_scene scene = {.row_count = 2};
+	uint32_t replica_of[ROWS_MAX];
+	char path[PATH_BYTES];
+
+	temporary_folder(scene.folder);
+	path_in(scene.out, scene.folder, "out");
+	temporary_write(scene.folder, "trace.jsonl",
+		"{\"timestamp\": 500, \"input_length\": 1024, \"output_length\": 1, "
+		"\"hash_ids\": [1, 2]}\n"
+		"{\"timestamp\": 1500, \"input_length\": 2048, \"output_length\": 1, "
+		"\"hash_ids\": [1, 2, 3, 4]}\n",
+		path);
+	require_ran(RUN(path, "--out", scene.out, "--replicas", "2", "--router", "prefix",
+		"--router-option", "load=0.5", "--router-view", "delayed:1000", "--block-size",
+		"16", "--trace-block-size", "512"));
+	read_replicas(&scene, replica_of);
+	cr_expect_eq(replica_of[0], 0);
+	cr_expect_eq(replica_of[1], 0);
+	temporary_remove(scene.folder);
+}
+
+/* By its own book a router takes for cached what it has sent, and counts the rest of a prompt as
+   work that is ahead, whatever the engine has cached: here nothing. So the fourth request goes
+   where the second is, of which 16 tokens are left by the book, and not where the 300 of the third
+   are. */
+Test(fleet_cli, the_load_that_a_router_sees_is_that_of_its_own_book, .timeout = 60)
+{
+	struct fleet_scene scene = {
+		.row_count = 4, .replicas = "2", .router = "prefix", .policy = "mixed"};
+	uint32_t replica_of[ROWS_MAX];
+	struct text text = {0};
+
+	scene.batched = "64";
+	temporary_folder(scene.folder);
+	path_in(scene.out, scene.folder, "out");
+	text_add(&text, "{\"timestamp\": 0, \"input_length\": 1024, \"output_length\": 1, "
+			"\"hash_ids\": [1, 2]}\n"
+			"{\"timestamp\": 60000, \"input_length\": 1024, \"output_length\": 1, "
+			"\"hash_ids\": [1, 2]}\n"
+			"{\"timestamp\": 60000, \"input_length\": 300, \"output_length\": 1}\n"
+			"{\"timestamp\": 60000, \"input_length\": 200, \"output_length\": 1}\n");
+	temporary_write(scene.folder, "trace.jsonl", text.bytes, scene.trace);
+	require_ran(RUN(scene.trace, "--out", scene.out, "--replicas", "2", "--router", "prefix",
+		"--router-view", "own", "--enable-prefix-caching", "off", "--block-size", "16",
+		"--trace-block-size", "512"));
+	read_replicas(&scene, replica_of);
+	cr_expect_eq(replica_of[1], replica_of[0]);
+	cr_expect_eq(replica_of[2], 1 - replica_of[0]);
+	cr_expect_eq(replica_of[3], replica_of[0]);
+	text_deinit(&text);
+	temporary_remove(scene.folder);
+}
+
 Test(fleet_cli, one_replica_is_no_fleet, .timeout = 60)
 {
 	struct replay_fixture fixture;

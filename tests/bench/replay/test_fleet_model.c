@@ -55,7 +55,8 @@ static uint32_t step_ms(uint32_t replica, uint64_t decode_rows, uint64_t prefill
 
 static void draw(struct prop *prop, struct scene *scene)
 {
-	static const char *const routers[] = {"round-robin", "least-requests", "least-tokens"};
+	static const char *const routers[] = {
+		"round-robin", "least-requests", "least-tokens", "prefix"};
 	static const char *const kinds[] = {"fail", "drain", "join"};
 	uint32_t time_ms = 0;
 
@@ -64,7 +65,7 @@ static void draw(struct prop *prop, struct scene *scene)
 		.seats = prop_range(prop, 1, 4),
 		.replica_limit = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 8) : 0,
 		.queue_limit = prop_chance(prop, 1, 3) ? prop_range(prop, 0, 8) : UINT32_MAX,
-		.router = routers[prop_below(prop, 3)]};
+		.router = routers[prop_below(prop, 4)]};
 	for (uint32_t i = 0; i < scene->row_count; i++) {
 		time_ms += prop_chance(prop, 1, 2) ? prop_range(prop, 0, 12) : 0;
 		scene->arrival_ms[i] = time_ms;
@@ -133,6 +134,21 @@ static uint32_t unfinished(const struct naive_fleet *fleet, uint32_t replica, ui
 	return count;
 }
 
+/* Prompt tokens of requests without a first token. Without ids nothing is cached, and what router
+   prefix adds for the request itself is the same everywhere. */
+static uint32_t prompts_ahead(const struct naive_fleet *fleet, uint32_t replica)
+{
+	uint32_t tokens = 0;
+
+	for (uint32_t i = 0; i < fleet->scene->row_count; i++) {
+		const struct naive_request *request = &fleet->requests[i];
+		bool is_ahead = request->place == AT_REPLICA && request->replica == replica &&
+				!request->has_admission;
+		tokens += is_ahead ? fleet->scene->prompt[i] : 0;
+	}
+	return tokens;
+}
+
 static bool is_open(const struct naive_fleet *fleet, uint32_t replica)
 {
 	uint32_t tokens, limit = fleet->scene->replica_limit;
@@ -151,7 +167,9 @@ static uint32_t pick(struct naive_fleet *fleet)
 		uint32_t requests = unfinished(fleet, i, &tokens);
 		uint32_t load = is_in_turn					    ? 0
 				: strcmp(fleet->scene->router, "least-tokens") == 0 ? tokens
-										    : requests;
+				: strcmp(fleet->scene->router, "prefix") == 0
+					? prompts_ahead(fleet, i)
+					: requests;
 		if (is_open(fleet, i) && (best == NOWHERE || load < least)) {
 			best = i;
 			least = load;
