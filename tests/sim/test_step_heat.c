@@ -55,6 +55,13 @@ Test(step_heat, only_steps_with_prompts_heat)
 	require(heat_flops_ns(&floors, &decode) == 0, "decode rows heat");
 	require(heat_flops_ns(&floors, &prompt) == 2.0 * 8192 + 5 + 0.25 * 8192 * 4096, "%g",
 		heat_flops_ns(&floors, &prompt));
+	struct step_counts both = prompt;
+	both.decode_rows = decode.decode_rows;
+	both.decode_context_tokens = decode.decode_context_tokens;
+	both.sampled_rows += decode.sampled_rows;
+	require(heat_flops_ns(&floors, &both) ==
+			2.0 * (8192 + 4) + 5 * (1 + 4) + 0.25 * 8192 * 4096,
+		"beside a prompt decode rows heat too: %g", heat_flops_ns(&floors, &both));
 }
 
 Test(step_heat, a_long_step_pays_its_own_heat_and_no_more_than_the_decay_of_others)

@@ -235,8 +235,9 @@ static uint32_t longest(
 	return bits;
 }
 
-static uint32_t expect_sglang(
-	const struct memory_scene *scene, const struct sent *request, uint32_t prompt_tokens)
+/* apart, tenths: of balance-abs and balance-rel. */
+static uint32_t expect_balanced(const struct memory_scene *scene, const struct sent *request,
+	uint32_t prompt_tokens, uint64_t apart, uint64_t tenths)
 {
 	uint64_t most_requests = 0, least_requests = UINT64_MAX;
 	uint32_t most, bits = longest(scene, request, &most);
@@ -248,10 +249,22 @@ static uint32_t expect_sglang(
 			least_requests = requests < least_requests ? requests : least_requests;
 		}
 	}
-	bool is_imbalanced =
-		most_requests > least_requests + 32 && 10 * most_requests > 11 * least_requests;
+	bool is_imbalanced = most_requests > least_requests + apart &&
+			     10 * most_requests > tenths * least_requests;
 	bool is_known = 2 * most * BLOCK_SIZE > prompt_tokens;
 	return is_known && !is_imbalanced ? bits & -bits : 1u << fewest(scene);
+}
+
+static uint32_t expect_sglang(
+	const struct memory_scene *scene, const struct sent *request, uint32_t prompt_tokens)
+{
+	return expect_balanced(scene, request, prompt_tokens, 32, 11);
+}
+
+static uint32_t expect_sglang_of_small_loads(
+	const struct memory_scene *scene, const struct sent *request, uint32_t prompt_tokens)
+{
+	return expect_balanced(scene, request, prompt_tokens, 2, 20);
 }
 
 static uint32_t expect_stack(
@@ -317,6 +330,7 @@ struct memory_case {
 
 static const struct memory_case memory_cases[] = {
 	{"sglang", "tree-size=1000000", expect_sglang},
+	{"sglang", "tree-size=1000000,balance-abs=2,balance-rel=2", expect_sglang_of_small_loads},
 	{"production-stack", NULL, expect_stack},
 	{"production-stack", "min-match=40", expect_stack_above_40},
 	{"llm-d-estimated", "capacity=1000", expect_estimated},
