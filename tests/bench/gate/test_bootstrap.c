@@ -106,6 +106,46 @@ Test(bootstrap, statistics_are_those_of_the_drawn_requests)
 	}
 }
 
+/* Every part of a run has requests of 1 to `each` times what they all took on the other side. So in
+   each draw a percentile is the least of these that so many do not exceed. */
+Test(bootstrap, a_percentile_is_the_least_value_that_so_many_do_not_exceed)
+{
+	enum { EACH = 150, ALL = BOOTSTRAP_BLOCKS * EACH };
+	static const struct {
+		enum latency_statistic statistic;
+		uint32_t per_mille;
+	} rows[] = {{STATISTIC_P50, 500}, {STATISTIC_P90, 900}, {STATISTIC_P95, 950},
+		{STATISTIC_P99, 990}, {STATISTIC_P99_9, 999}};
+	static const uint32_t lengths[] = {2, 10, 97, EACH};
+	static uint64_t ns[2][ALL];
+
+	for (uint32_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
+		uint32_t each = lengths[k];
+		struct request_latencies requests[2][2];
+		double figures[2] = {1, 1};
+		for (uint32_t i = 0; i < BOOTSTRAP_BLOCKS * each; i++) {
+			ns[0][i] = 1000000;
+			ns[1][i] = 1000000 * (i % each + 1);
+		}
+		for (uint32_t i = 0; i < 4; i++) {
+			requests[i / 2][i % 2] =
+				(struct request_latencies){.count = BOOTSTRAP_BLOCKS * each};
+			requests[i / 2][i % 2].ns[LATENCY_TTFT] = ns[i / 2];
+		}
+		const struct bootstrap_side sides[] = {
+			{figures, requests[0], 2}, {figures, requests[1], 2}};
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			uint32_t expected = (each * rows[i].per_mille + 999) / 1000;
+			struct ratio ratio = bootstrap_ratio(
+				&sides[0], &sides[1], LATENCY_TTFT, rows[i].statistic);
+			require(fabs(ratio.low - expected) < 1e-6 &&
+					fabs(ratio.high - expected) < 1e-6,
+				"%u of 1000 of %u are at most %g to %g, expected %u",
+				rows[i].per_mille, each, ratio.low, ratio.high, expected);
+		}
+	}
+}
+
 /* Together with the interval over runs it misses the true ratio of means in no more than 1 of 100
    gates, where that over runs alone, which knows nothing of requests, may miss it too. */
 Test(bootstrap, the_wider_interval_covers_the_ratio)
