@@ -142,6 +142,23 @@ Test(grid, tries_come_behind_and_base_is_one)
 
 /* ---- values ---- */
 
+/* A policy has defaults of its own, so an option that is given the usual one says something. */
+Test(grid, a_default_that_is_given_is_a_configuration_of_its_own)
+{
+	const struct option_texts tries = {
+		.count = 2, .list = {"--policy vllm", "--policy vllm --block-size 256"}};
+	struct grid grid;
+
+	open_grid(&grid, NULL, &tries);
+	cr_assert_eq(grid.count, 2);
+	struct replay_config first = applied(&grid, 0), second = applied(&grid, 1);
+	replay_config_take_policy(&first);
+	replay_config_take_policy(&second);
+	cr_expect_eq(first.block_size, 16);
+	cr_expect_eq(second.block_size, 256);
+	grid_close(&grid);
+}
+
 static void expect_values(const char *text, const char *const *values)
 {
 	struct grid grid;

@@ -239,6 +239,29 @@ Test(price_study, puts_steps_into_the_groups_that_it_names)
 	}
 }
 
+/* Every name is one of a share that it tells. */
+Test(price_study, names_shares_of_the_time_before)
+{
+	static const struct {
+		double recent;
+		const char *name;
+	} rows[] = {{0, "nothing"}, {0.001, "up to a quarter"}, {0.24, "up to a quarter"},
+		{0.26, "up to a half"}, {0.49, "up to a half"}, {0.51, "up to three quarters"},
+		{0.74, "up to three quarters"}, {0.76, "more"}, {1, "more"}};
+	const struct step_view *view = step_views;
+
+	while (strstr(view->title, "share of the 0.2 s") == NULL) {
+		view++;
+	}
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct priced_step step = {.recent = rows[i].recent};
+		struct text name = {0};
+		view->name(view->group(&step), &name);
+		cr_expect_str_eq(name.bytes, rows[i].name, "%g is %s", rows[i].recent, name.bytes);
+		text_deinit(&name);
+	}
+}
+
 /* A profile of rates was fitted to nothing that a step could be inside or outside of. */
 Test(price_study, without_a_hull_no_step_is_inside)
 {
