@@ -168,11 +168,13 @@ Test(capacity, advice_is_true_where_it_is_followed)
 		struct load load;
 		enum wait_cause cause;
 		bool is_vain;
+		uint64_t batched;
 	} cases[] = {
-		{{.input = 1024, .output = 128, .max_num_seqs = 16}, WAIT_SEATS, false},
-		{{.input = 500, .output = 600, .kv_blocks = 100}, WAIT_BLOCKS, false},
-		{{.input = 6000, .output = 4}, WAIT_BUDGET, true},
-		{{.input = 6000, .output = 4, .kv_blocks = 900}, WAIT_BLOCKS, true},
+		{{.input = 1024, .output = 128, .max_num_seqs = 16}, WAIT_SEATS, false, 8192},
+		{{.input = 500, .output = 600, .kv_blocks = 100}, WAIT_BLOCKS, false, 8192},
+		{{.input = 6000, .output = 4}, WAIT_BUDGET, true, 8192},
+		{{.input = 2000, .output = 4, .max_num_seqs = 16}, WAIT_BUDGET, false, 64},
+		{{.input = 6000, .output = 4, .kv_blocks = 900}, WAIT_BLOCKS, true, 8192},
 	};
 	char folder[TEMPORARY_PATH_BYTES], trace[PATH_BYTES];
 
@@ -185,10 +187,10 @@ Test(capacity, advice_is_true_where_it_is_followed)
 		load.gpu = QUIRE_SOURCE_DIR "/tests/fixtures/calibrated_profile.json";
 		write_trace(trace, &load);
 		struct run_request request = request_of(&load, trace, 100000);
-		request.config.max_num_batched_tokens = 8192;
+		request.config.max_num_batched_tokens = cases[i].batched;
 		require(run_replay(&request, &narrow, &error) == STATUS_OK, "%s", error.text);
 		request = request_of(&load, trace, 100000);
-		request.config.max_num_batched_tokens = 8192;
+		request.config.max_num_batched_tokens = cases[i].batched;
 		request.config.max_num_seqs <<= cases[i].cause == WAIT_SEATS;
 		request.config.kv_blocks <<= cases[i].cause == WAIT_BLOCKS;
 		request.config.max_num_batched_tokens <<= cases[i].cause == WAIT_BUDGET;
@@ -201,6 +203,59 @@ Test(capacity, advice_is_true_where_it_is_followed)
 			gain);
 	}
 	temporary_remove(folder);
+}
+
+/* ---- the steps that are priced ---- */
+
+struct asked {
+	const struct engine_config *limits;
+	uint64_t count;
+};
+
+/* Prices nothing but steps that an engine could compute. */
+static enum status price_possible(
+	void *state, const struct step_counts *counts, uint64_t *elapsed_ns, struct error *error)
+{
+	struct asked *asked = state;
+	uint64_t tokens = counts->decode_rows + counts->prefill_tokens;
+
+	(void)error;
+	asked->count++;
+	require(tokens > 0, "a step without a row");
+	require((counts->prefill_rows > 0) == (counts->prefill_tokens > 0) &&
+			counts->prefill_rows <= counts->prefill_tokens,
+		"%llu prompts of %llu tokens", (unsigned long long)counts->prefill_rows,
+		(unsigned long long)counts->prefill_tokens);
+	require(counts->sampled_rows <= counts->decode_rows + counts->prefill_rows,
+		"more samples than rows");
+	require(counts->decode_rows <= asked->limits->max_num_seqs, "%llu rows",
+		(unsigned long long)counts->decode_rows);
+	*elapsed_ns = 1000 + 10 * tokens;
+	return STATUS_OK;
+}
+
+Test(capacity, prices_steps_that_can_be)
+{
+	for (uint64_t length = 1; length < 20000; length = length * 3 / 2 + 1) {
+		for (uint64_t output = 1; output < 3000; output = output * 3 + 1) {
+			const struct engine_config limits = {.policy = policy_at(0),
+				.kv_block_count = 4000,
+				.max_num_seqs = 64,
+				.max_num_batched_tokens = 2048};
+			const struct step_sums sums = {.prompts = 100,
+				.prefill_tokens = 100 * length,
+				.prefill_attention_pairs = 50 * length * length,
+				.decode_rows = 100 * (output - 1),
+				.decode_steps = output > 1 ? 10 * output : 0,
+				.decode_context_tokens = 100 * (output - 1) * length,
+				.decode_running = 100 * output};
+			struct asked asked = {.limits = &limits};
+			const struct runner pricer = {.state = &asked, .price = price_possible};
+			double ns = 0;
+			require(capacity_time(&sums, &limits, 10, &pricer, &ns), "no time");
+			require(asked.count > 0 && ns > 0, "%g ns", ns);
+		}
+	}
 }
 
 /* ---- shares of the limits ---- */
