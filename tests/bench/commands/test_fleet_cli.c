@@ -52,9 +52,13 @@ static void draw_trace(struct prop *prop, struct fleet_scene *scene)
 		uint32_t family = prop_range(prop, 0, 3);
 		time_ms += prop_chance(prop, 1, 2) ? 0 : prop_range(prop, 0, gap_ms);
 		text_format(&line,
-			"{\"timestamp\": %llu, \"input_length\": %u, \"output_length\": %u, "
-			"\"hash_ids\": [",
+			"{\"timestamp\": %llu, \"input_length\": %u, \"output_length\": %u, ",
 			(unsigned long long)time_ms, input, prop_range(prop, 1, 40));
+		if (prop_chance(prop, 1, 8)) {
+			text_format(
+				&line, "\"stored_length\": %u, ", prop_range(prop, 0, input - 1));
+		}
+		text_add(&line, "\"hash_ids\": [");
 		for (uint32_t k = 0; k * 16 < input; k++) {
 			text_format(&line, "%s%u", k == 0 ? "" : ", ",
 				k < 2 ? 10 * family + k : 1000 + 100 * i + k);
@@ -767,6 +771,38 @@ Test(fleet_cli, a_queue_of_none_rejects_at_once, .timeout = 60)
 	root = read_summary(again);
 	require_equal(number_in(root, "fleet", "rejected_queue_full"), rejected);
 	cJSON_Delete(root);
+	replay_fixture_close(&fixture);
+}
+
+/* A request that is sent again has come once: each level of a ramp has those that came in it. */
+Test(fleet_cli, a_retry_is_no_request_of_its_own_in_a_level, .timeout = 60)
+{
+	enum { LEVELS = 4, LEVEL_NS = 500000000 };
+	struct replay_fixture fixture;
+	uint64_t requests[LEVELS] = {0}, rows = 0;
+
+	replay_fixture_open(&fixture);
+	require_ran(RUN_SMALL(fixture.trace, "--out", fixture.out, "--replicas", "2", "--ramp",
+		"10:60:4", "--duration", "2", "--outages",
+		"fail:0@0.4,join:0@0.5,fail:1@1.2,join:1@1.3,fail:0@1.7,join:0@1.9"));
+	char *table = read_in(fixture.out, "requests.tsv");
+	for (char *at = strchr(table, '\n') + 1; *at != '\0'; rows++) {
+		char *cells[CELLS_MAX];
+		uint32_t count;
+		at = next_cells(at, cells, &count);
+		requests[strtoull(cells[3], NULL, 10) / LEVEL_NS]++;
+	}
+	cJSON *root = read_summary(fixture.out);
+	const cJSON *levels = cJSON_GetObjectItem(root, "levels");
+	require(number_in(root, "fleet", "retries") > 0, "nothing was sent again");
+	require_equal(cJSON_GetArraySize(levels), LEVELS);
+	for (int i = 0; i < LEVELS; i++) {
+		cr_expect_eq(number_in(cJSON_GetArrayItem(levels, i), NULL, "requests"),
+			requests[i], "level %d", i);
+	}
+	require(rows > 0, "no request");
+	cJSON_Delete(root);
+	free(table);
 	replay_fixture_close(&fixture);
 }
 
