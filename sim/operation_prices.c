@@ -53,7 +53,8 @@ enum operation_variable operation_term_y(enum operation_term term)
 
 bool operation_term_may_lack(enum operation_term term)
 {
-	return term == OPERATION_TERM_kv_each;
+	return term == OPERATION_TERM_kv_each || term == OPERATION_TERM_kv_long ||
+	       term == OPERATION_TERM_kv_long_rows;
 }
 
 struct operation_sharing operation_sharing_of(const struct model_config *shape)
@@ -64,6 +65,7 @@ struct operation_sharing operation_sharing_of(const struct model_config *shape)
 	return (struct operation_sharing){
 		.tokens = ceil(DECODE_SHARING_LEAST / bytes),
 		.longest = (double)DECODE_LONG * DECODE_SPLIT,
+		.alone = (double)DECODE_LONG_ALONE * DECODE_SPLIT,
 	};
 }
 
@@ -165,8 +167,11 @@ void operation_step_context(struct operation_step *out, const struct operation_s
 	double shared = least((double)counts->shared_tokens, context);
 	double mean = rows > 0 ? context / rows : 0;
 	double longest = most(least((double)counts->decode_longest_context, context), mean);
-	double many = rows > 1;
+	double short_most = rows > 1 ? rule->longest : rule->alone;
 	bool is_once = operation_shares(rule, counts);
+	bool has_long_row = short_most > 0 && longest > short_most;
+	bool is_long = is_once || has_long_row;
+	double many = rows > 1 || has_long_row;
 
 	at[OPERATION_VARIABLE_DECODE_CONTEXT] = context;
 	at[OPERATION_VARIABLE_DISTINCT] = context - shared;
@@ -178,6 +183,8 @@ void operation_step_context(struct operation_step *out, const struct operation_s
 	at[OPERATION_VARIABLE_OTHERS] = many * (context - longest);
 	at[OPERATION_VARIABLE_CONTEXT_MANY] = many * context;
 	at[OPERATION_VARIABLE_DECODE_ROWS] = rows;
+	at[OPERATION_VARIABLE_LONG_STEP] = is_long;
+	at[OPERATION_VARIABLE_LONG_ROWS] = is_long ? rows : 0;
 }
 
 /* Each of several prompts counts half a tile more than its tokens, a single one is rounded up. */
@@ -201,9 +208,11 @@ void operation_step_prompts(struct operation_step *out, const struct operation_f
 	at[OPERATION_VARIABLE_KEYS] = keys;
 	at[OPERATION_VARIABLE_KEYS_WHOLE] = is_whole ? keys : 0;
 	at[OPERATION_VARIABLE_EVEN_KEYS] = tile_pairs * floors->tile_share;
-	at[OPERATION_VARIABLE_ROUND_KEYS] =
-		(most(most(share, 1), ceil(full * PREFILL_QUERY_TILE * floors->tile_share)) - 1) *
-		keys;
+	/* The rounds behind the first one. Of a single prompt they have its mean keys; of several,
+	   whose lengths are unknown, the longest. */
+	double rounds = most(most(share, 1), ceil(full * PREFILL_QUERY_TILE * floors->tile_share));
+	double each = counts->prefill_rows > 1 ? keys : keys - 0.5 * tokens;
+	at[OPERATION_VARIABLE_ROUND_KEYS] = (rounds - 1) * each;
 	at[OPERATION_VARIABLE_TILE_PAIRS] = tile_pairs;
 	at[OPERATION_VARIABLE_TILES] = tiles;
 }

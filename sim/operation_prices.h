@@ -53,6 +53,8 @@
 	X(kv_each, RAMP, CONTEXT, SHARED_EACH, NONE, "shared tokens that every row reads")         \
 	X(kv_again, CHEAPER, CONTEXT, SHARED, ONE, "shared tokens, too few to be read once")       \
 	X(kv_merge, CHEAPER, CONTEXT, SHARED, DECODE_ROWS, "shared parts of a row, merged")        \
+	X(kv_long, RAMP, CONTEXT, LONG_STEP, NONE, "attention with a long row")                    \
+	X(kv_long_rows, RAMP, CONTEXT, LONG_ROWS, NONE, "rows, where one is long")                 \
 	X(prefill_walk, RAMP, PROMPT, KEYS, NONE, "keys that a tile walks through")                \
 	X(prefill_whole, RAMP, PROMPT, KEYS_WHOLE, NONE, "the same where tiles are not halved")    \
 	X(prefill_even, DEARER, PROMPT, EVEN_KEYS, KEYS, "tiles spread over the GPU")              \
@@ -111,10 +113,12 @@ enum operation_variable {
 	OPERATION_VARIABLE_SHARED_EACH,	   /* the same where every row reads them */
 	OPERATION_VARIABLE_REREAD_SPAN,	   /* reread tokens * decode context */
 	OPERATION_VARIABLE_LONGEST,	   /* longest context of a decode row */
-	OPERATION_VARIABLE_LONGEST_MANY,   /* the same where there are several rows */
-	OPERATION_VARIABLE_OTHERS,	   /* context of the other rows, where there are several */
-	OPERATION_VARIABLE_CONTEXT_MANY,   /* decode context where there are several rows */
+	OPERATION_VARIABLE_LONGEST_MANY,   /* the same of several rows, or of a long row alone */
+	OPERATION_VARIABLE_OTHERS,	   /* context of the other rows */
+	OPERATION_VARIABLE_CONTEXT_MANY, /* decode context of several rows, or of a long row alone */
 	OPERATION_VARIABLE_DECODE_ROWS,
+	OPERATION_VARIABLE_LONG_STEP,  /* 1 where a row is long */
+	OPERATION_VARIABLE_LONG_ROWS,  /* decode rows, where one is long */
 	OPERATION_VARIABLE_KEYS,       /* longest context of a prompt token */
 	OPERATION_VARIABLE_KEYS_WHOLE, /* the same where tiles fill half the GPU */
 	OPERATION_VARIABLE_EVEN_KEYS,  /* keys a multiprocessor walks through, spread evenly */
@@ -167,14 +171,16 @@ struct operation_limits {
 	X(intermediate_size)                                                                       \
 	X(vocab_size)
 
-/* The rule by which an engine reads shared tokens once: where they are at least `tokens`, or where
-   there are any and a row has more than `longest`. 0, 0: in every step. */
+/* The rules by which an engine picks its kernel of decode attention. It reads shared tokens once
+   where they are at least `tokens`, or where there are any and a row has more than `longest`; with
+   0, 0 in every step. A row alone has a kernel of its own up to `alone` tokens, and beyond the one
+   of several rows; 0: there is no such kernel. */
 struct operation_sharing {
-	double tokens, longest;
+	double tokens, longest, alone;
 };
 
-/* The rule of quire's own engine for a rank's share of a model. Source: decode_list_may_share() in
-   kernels/attention/decode_list.h. */
+/* The rules of quire's own engine for a rank's share of a model. Source: decode_list_may_share() and
+   long launches in kernels/attention/decode_list.h. */
 struct operation_sharing operation_sharing_of(const struct model_config *shape);
 
 bool operation_shares(const struct operation_sharing *rule, const struct step_counts *counts);

@@ -175,7 +175,13 @@ static enum status read_sharing(
 	}
 	TRY(json_object(root, "sharing", &sharing, error));
 	json_double(&sharing, "tokens", 0, OPERATION_PRICE_LIMIT, &out->tokens, error);
-	return json_double(&sharing, "longest", 0, OPERATION_PRICE_LIMIT, &out->longest, error);
+	json_double(&sharing, "longest", 0, OPERATION_PRICE_LIMIT, &out->longest, error);
+	if (json_find(&sharing, "alone") == NULL) { /* the engine has no kernel for a row alone */
+		return error->status;
+	}
+	/* Else a second row could make a step cheaper. */
+	return json_double(
+		&sharing, "alone", out->longest, OPERATION_PRICE_LIMIT, &out->alone, error);
 }
 
 static enum status read_process(

@@ -8,6 +8,8 @@
 #include <stdio.h>
 
 static const double jump_most = 1.05, mixed_most = 1.25;
+/* From here on a profile names its edge: steps between those of the grid may jump by more. */
+static const double edge_least = 1.04;
 
 /* Sums of prices differ by their rounding, and prices have nine digits in a file. */
 static const double tolerated = 1e-6;
@@ -166,8 +168,10 @@ static void try_more(struct trial *trial, double ns, const struct step_counts *l
 	if (!(more_ns >= ns * (1 - tolerated))) {
 		snprintf(law, sizeof(law), "%s more costs less", what);
 		refuse(trial, law, ns, more_ns);
-	} else if (!(more_ns <= ns * jump_most)) {
-		trial->jumped |= edges;
+		return;
+	}
+	trial->jumped |= more_ns > ns * edge_least ? edges : 0;
+	if (!(more_ns <= ns * jump_most)) {
 		if ((edges & trial->edges) == 0) {
 			snprintf(law, sizeof(law), "%s more is a jump over 5 %% at no named edge",
 				what);
@@ -228,6 +232,22 @@ static void try_sharing(struct trial *trial)
 	}
 }
 
+/* A row alone of the most tokens that its own kernel reads, and of one more. */
+static void try_edge_of_long_row(struct trial *trial)
+{
+	const struct place place = trial->place;
+	struct place more = place;
+
+	trial->place.context = (uint64_t)trial->pricer->sharing.alone;
+	more.context = trial->place.context + 1;
+	if (place.rows == 1 && more.context > 1) {
+		const struct step_counts less = counts_of(&trial->place), after = counts_of(&more);
+		try_more(trial, ns_of(trial->pricer, &less), &after, 1U << PRICE_EDGE_long_row,
+			"a token of context");
+	}
+	trial->place = place;
+}
+
 static void try_place(struct trial *trial)
 {
 	const struct place *place = &trial->place;
@@ -254,6 +274,7 @@ static void try_place(struct trial *trial)
 		larger.sampled_rows++;
 		try_more(trial, ns, &larger, edges_between(place, true), "a row");
 		try_sharing(trial);
+		try_edge_of_long_row(trial);
 	}
 	more.tokens++;
 	const struct step_counts larger = counts_of(&more);

@@ -26,7 +26,8 @@
 	X(second_row, "one decode row, which has a kernel of its own, and two")                    \
 	X(prompt_tile, "prompt tokens that fill tiles of queries, and one more")                   \
 	X(wide_step, "a step with prompts of 256 tokens and rows, and one more")                   \
-	X(sharing, "shared tokens that every row reads, and one more, read once for all rows")
+	X(sharing, "shared tokens that every row reads, and one more, read once for all rows")     \
+	X(long_row, "a row alone, which has a kernel of its own, and a token too many for that")
 
 enum price_edge {
 #define PRICE_EDGE_ENUM(name, what) PRICE_EDGE_##name,

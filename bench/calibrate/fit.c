@@ -96,6 +96,8 @@ static const struct {
 	PARTS(kv_each, once),
 	PARTS(kv_again, again_parts),
 	PARTS(kv_merge, merge_parts),
+	PARTS(kv_long, once),
+	PARTS(kv_long_rows, once),
 	PARTS(prefill_walk, walk_parts),
 	PARTS(prefill_whole, once),
 	PARTS(prefill_even, even_parts),
@@ -132,7 +134,8 @@ static void set_logged_parts(struct operation_prices *prices, const struct calib
 {
 	static const enum operation_term not_logged[] = {OPERATION_TERM_kv_shared,
 		OPERATION_TERM_kv_each, OPERATION_TERM_kv_again, OPERATION_TERM_kv_merge,
-		OPERATION_TERM_kv_first, OPERATION_TERM_kv_late, OPERATION_TERM_prefill_rounds,
+		OPERATION_TERM_kv_first, OPERATION_TERM_kv_late, OPERATION_TERM_kv_long,
+		OPERATION_TERM_kv_long_rows, OPERATION_TERM_prefill_rounds,
 		OPERATION_TERM_eager_wide};
 	struct operation_parts *beside = &prices->terms[OPERATION_TERM_kv_beside];
 	struct operation_parts *reread = &prices->terms[OPERATION_TERM_kv_reread];

@@ -88,8 +88,10 @@ static void add_sharing(cJSON *root, const struct operation_sharing *sharing)
 		cJSON *section = cJSON_AddObjectToObject(root, "sharing");
 		add_number(section, "tokens", sharing->tokens);
 		add_number(section, "longest", sharing->longest);
+		add_number(section, "alone", sharing->alone);
 		cJSON_AddStringToObject(section, "source",
-			"DECODE_SHARING_LEAST and DECODE_LONG of engine/shape/kernel_tiles.h");
+			"DECODE_SHARING_LEAST and DECODE_LONG, DECODE_LONG_ALONE of "
+			"engine/shape/kernel_tiles.h");
 	}
 }
 

@@ -15,6 +15,7 @@ enum {
 	DECODE_SPLIT = 256,	  /* tokens of context in a split of decode attention */
 	DECODE_MERGERS = 4,	  /* warps of a block that merge splits */
 	DECODE_LONG = 16,	  /* splits of a row; with more, a launch is long */
+	DECODE_LONG_ALONE = 48,	  /* the same of a launch of one row */
 	PREFILL_QUERY_TILE = 128, /* queries in a tile of prefill attention */
 	SAMPLER_TILE = 1024,	  /* logits in a tile of the sampler */
 	SAMPLER_TILE_BYTES = 8,	  /* scratch of a tile */

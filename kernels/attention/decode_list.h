@@ -13,7 +13,6 @@ extern "C" {
 #endif
 
 enum {
-	DECODE_LONG_ALONE = 48,	  /* the same of a launch of one row */
 	DECODE_COLUMN_BLOCK = 8,  /* query heads that one warp computes of a shared split */
 	DECODE_COLUMN_BLOCKS = 4, /* warps that compute shared splits */
 };

@@ -602,6 +602,46 @@ Test(profile_laws, limits_of_sharing_are_not_negative)
 	}
 }
 
+/* A row alone that changed its kernel before other rows do could become cheaper beside a second. */
+Test(profile_laws, a_row_alone_changes_its_kernel_no_earlier_than_others)
+{
+	static const char *const numbers[] = {"4095", "4096"};
+	char sharing[128];
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct error error = {0};
+		snprintf(sharing, sizeof(sharing),
+			"\"sharing\": {\"tokens\": 9, \"longest\": 4096, \"alone\": "
+			"%s},\n\"edges\"",
+			numbers[i]);
+		read_changed("\"edges\"", "\"edges\"", sharing, &error);
+		bool is_refused = strstr(error.text, "sharing.alone: found 4095, expected a number "
+						     "in [4096, ") != NULL;
+		require(is_refused == (i == 0), "%s: '%s'", numbers[i], error.text);
+	}
+}
+
+/* A row alone that changes its kernel may jump there, and a row of a token less may not. */
+Test(profile_laws, a_long_row_alone_jumps_at_a_named_edge)
+{
+	struct gpu_profile profile;
+	struct error error = {0};
+
+	require(gpu_profile_find("h200-qwen3-0.6b", &profile, &error) == STATUS_OK, "%s",
+		error.text);
+	struct operation_prices *prices = &profile.prices;
+	struct operation_parts *once = &prices->terms[OPERATION_TERM_kv_long];
+	uint32_t others = profile.edges & ~(1U << PRICE_EDGE_long_row);
+	*once = (struct operation_parts){.count = 1, .ns = {1e6}};
+	require_equal(operation_prices_check(prices, others | 1U << PRICE_EDGE_long_row, &error),
+		STATUS_OK);
+	require_equal(operation_prices_check(prices, others, &error), STATUS_INPUT);
+	require(strstr(error.text, "a token of context more is a jump over 5 % at no named edge: "
+				   "1 decode rows of 12288 tokens") != NULL,
+		"%s", error.text);
+	require(operation_prices_edges(prices) >> PRICE_EDGE_long_row & 1, "the edge has no name");
+}
+
 /* Cells of the measured steps, and the edges, each at most once. */
 Test(profile_laws, cells_and_edges_are_well_formed_or_refused)
 {

@@ -291,6 +291,7 @@ static void draw_prices(struct prop *prop, struct operation_prices *prices)
 	if (prop_chance(prop, 1, 2)) {
 		prices->sharing.tokens = prop_range(prop, 1, 9000);
 		prices->sharing.longest = prop_range(prop, 1, 9000);
+		prices->sharing.alone = prices->sharing.longest + prop_below(prop, 9000);
 	}
 	for (uint32_t t = 0; t < OPERATION_TERM_COUNT; t++) {
 		struct operation_parts *parts = &prices->terms[t];
@@ -372,6 +373,8 @@ static double naive_context(
 	bool is_each = (double)counts->shared_tokens < prices->sharing.tokens &&
 		       (double)counts->decode_longest_context <= prices->sharing.longest;
 	double once = is_each ? 0 : shared;
+	double short_most = rows > 1 ? prices->sharing.longest : prices->sharing.alone;
+	bool has_long_row = short_most > 0 && longest > short_most;
 	for (uint32_t i = 0; i < TERM(kv_reread)->count; i++) {
 		double again = (double)counts->reread_tokens * context / TERM(kv_reread)->at[i];
 		ns += TERM(kv_reread)->ns[i] * (context - shared + fmin(once, again));
@@ -380,7 +383,10 @@ static double naive_context(
 	      RAMP(kv_longest, longest) + naive_dearer(TERM(kv_shared), context - shared, context) +
 	      RAMP(kv_each, shared - once) + naive_cheaper(TERM(kv_again), once, 1) +
 	      naive_cheaper(TERM(kv_merge), once, rows) + naive_cheaper(TERM(kv_first), longest, 1);
-	if (rows > 1) {
+	if (has_long_row || (shared > 0 && !is_each)) {
+		ns += RAMP(kv_long, 1) + RAMP(kv_long_rows, rows);
+	}
+	if (rows > 1 || has_long_row) {
 		ns += naive_cheaper(TERM(kv_late), longest, rows);
 		ns += RAMP(kv_longest_many, longest) + naive_cheaper(TERM(kv_fill), context, 1) +
 		      naive_cheaper(TERM(kv_beside), longest, context - longest);
@@ -407,10 +413,11 @@ static double naive_prompts(
 	double even = walked * 8 / (128 * processors);
 	double rounds =
 		fmax(fmax(1, units / processors), ceil(ceil(tokens / 128) * 8 / processors));
+	double each = prompts > 1 ? keys : keys - tokens / 2;
 	*floor = 4 * pairs * 8 * 64 * 7 / (prices->limits.flop_rate * 1000);
 	return RAMP(prefill_walk, keys) + RAMP(prefill_whole, 2 * units > processors ? keys : 0) +
 	       naive_dearer(TERM(prefill_even), even, keys) +
-	       naive_cheaper(TERM(prefill_rounds), (rounds - 1) * keys, even) +
+	       naive_cheaper(TERM(prefill_rounds), (rounds - 1) * each, even) +
 	       RAMP(prefill_pairs, walked) + RAMP(prefill_tiles, tiles);
 }
 
