@@ -15,9 +15,13 @@
 #define HEAT_UP_S 0.12
 #define BURST_S 3
 #define PROMPT_STEP_S 0.25 /* the longest step with a prompt behind or beside something */
+/* The most that computing the last tokens of a scene's contexts may take. */
+#define SWEEP_ENDS_S 0.4
+#define MIXED_ENDS_S 0.04
 
 enum {
-	SWEEP_STEPS = 4, /* at each size of a decode sweep */
+	SWEEP_STEPS = 4,      /* at each size of a decode sweep */
+	SWEEP_LEAD_MOST = 64, /* steps before the first size */
 	PURPOSE_SCENES = 0x63616c69,
 	PURPOSE_ORDER = 0x6f726472,
 	PARTS = 3,    /* of the plan; a scene with prompts is played once in each */
@@ -50,20 +54,29 @@ static const struct scene scenes[] = {
 	{SCENE_DECODE_SWEEP, .rows = 512, .tokens = 600, .spread = 60, .has_every_size = true},
 	{SCENE_PROMPTS, .rows = 1, .tokens = 16384},
 	{SCENE_MIXED, .rows = 32, .tokens = 900, .spread = 80},
+	{SCENE_DECODE_SWEEP, .rows = 192, .tokens = 1200, .spread = 60},
+	{SCENE_DECODE_SWEEP, .rows = 16, .tokens = 500, .spread = 90},
 	{SCENE_MIXED, .rows = 128, .tokens = 700, .spread = 60, .is_between = true},
+	{SCENE_DECODE_SWEEP, .rows = 24, .tokens = 1000, .spread = 80},
 	{SCENE_DECODE_SWEEP, .rows = 96, .tokens = 500, .spread = 90, .prefix = 256, .groups = 1},
 	{SCENE_DECODE_SWEEP, .rows = 48, .tokens = 1200, .spread = 90, .longest = 6000},
 	{SCENE_DECODE_SWEEP, .rows = 256, .tokens = 400, .spread = 60, .prefix = 1024,
 		.groups = 16},
 	{SCENE_MIXED, .rows = 16, .tokens = 1500, .spread = 80, .is_between = true},
+	{SCENE_DECODE_SWEEP, .rows = 96, .tokens = 1000, .spread = 50},
+	{SCENE_DECODE_SWEEP, .rows = 16, .tokens = 120, .spread = 80},
 	{SCENE_MIXED, .rows = 4, .tokens = 16000, .spread = 70},
 	{SCENE_DECODE_SWEEP, .rows = 96, .tokens = 200, .spread = 50, .prefix = 7680, .groups = 1},
 	{SCENE_DECODE_SWEEP, .rows = 8, .tokens = 125000},
+	{SCENE_DECODE_SWEEP, .rows = 12, .tokens = 2500, .spread = 70},
+	{SCENE_DECODE_SWEEP, .rows = 4, .tokens = 9000, .spread = 50, .longest = 14000},
 	{SCENE_MIXED, .rows = 256, .tokens = 2500, .spread = 60},
 	{SCENE_DECODE_SWEEP, .rows = 16, .tokens = 800, .spread = 60, .longest = 16000},
 	{SCENE_DECODE_SWEEP, .rows = 48, .tokens = 1200, .spread = 80, .prefix = 1024,
 		.groups = 12},
+	{SCENE_DECODE_SWEEP, .rows = 64, .tokens = 1600, .spread = 60},
 	{SCENE_DECODE_SWEEP, .rows = 6, .tokens = 50000, .spread = 60},
+	{SCENE_MIXED, .rows = 5, .tokens = 40, .spread = 60, .is_between = true},
 	{SCENE_PROMPTS, .rows = 1, .tokens = 16384, .prefix = 4096},
 	{SCENE_BURST, .rows = 1, .tokens = 8192},
 	{SCENE_MIXED, .rows = 64, .tokens = 500, .spread = 80, .groups = 16, .longest = 500},
@@ -76,6 +89,10 @@ static const struct scene scenes[] = {
 		.is_between = true},
 	{SCENE_DECODE_SWEEP, .rows = 96, .tokens = 8000, .spread = 50},
 	{SCENE_DECODE_SWEEP, .rows = 256, .tokens = 900, .spread = 90},
+	{SCENE_DECODE_SWEEP, .rows = 256, .tokens = 700, .spread = 80},
+	{SCENE_DECODE_SWEEP, .rows = 3, .tokens = 5000, .spread = 60, .longest = 11500},
+	{SCENE_MIXED, .rows = 6, .tokens = 40, .spread = 60, .groups = 2, .longest = 32},
+	{SCENE_DECODE_SWEEP, .rows = 32, .tokens = 60, .spread = 80},
 	{SCENE_PROMPTS, .rows = 1, .tokens = 16384, .prefix = 32768},
 	{SCENE_PREFILL_BATCH, .rows = 16, .tokens = 900, .spread = 80},
 	{SCENE_PREFILL_BATCH, .rows = 512, .tokens = 20, .spread = 50},
@@ -270,23 +287,38 @@ static uint64_t take_ids(struct planner *planner, uint32_t prefix)
 	return first_id;
 }
 
-/* How a context of about `tokens` tokens is made: whole blocks are stored, and a few tokens
-   computed, since a prompt's last token always is. Returns its length. */
-static uint32_t context_length(const struct planner *planner, uint32_t tokens, uint32_t *stored)
+/* The most tokens of each of `rows` contexts that are computed within `seconds`, up to a block. */
+static uint32_t ends_within(
+	const struct planner *planner, uint32_t rows, uint32_t context, double seconds)
 {
-	enum { COMPUTED = 4 };
+	enum { LEAST = 4 };
+	uint32_t most = planner->plan->block_size;
+
+	while (most > LEAST && prompt_seconds(planner, 1, context, (uint64_t)rows * most / 2 + 1, 0,
+				       0) > seconds) {
+		most = most * 7 / 8;
+	}
+	return most;
+}
+
+/* How a context of about `tokens` tokens is made: whole blocks are stored, and its last tokens, at
+   most `most`, computed. So contexts end anywhere in a block and in a split of attention, as in
+   traffic, or near its begin where `most` is small. Returns its length. */
+static uint32_t context_length(
+	const struct planner *planner, uint32_t tokens, uint32_t most, uint32_t *stored)
+{
 	uint32_t block = planner->plan->block_size;
 
-	*stored = tokens / block * block;
-	return *stored == 0 ? tokens : *stored + 1 + tokens % COMPUTED;
+	*stored = (tokens - 1) / block * block;
+	return *stored == 0 ? tokens : *stored + 1 + (tokens - 1) % block % most;
 }
 
 static void add_context(struct planner *planner, uint64_t first_id, uint32_t prefix,
-	uint32_t tokens, uint32_t output)
+	uint32_t tokens, uint32_t most, uint32_t output)
 {
 	struct prompt prompt = {.first_id = first_id, .prefix = prefix, .output = output};
 
-	prompt.length = context_length(planner, prefix + tokens, &prompt.stored);
+	prompt.length = context_length(planner, prefix + tokens, most, &prompt.stored);
 	add_row(planner, &prompt);
 }
 
@@ -313,7 +345,7 @@ static void cool_down(struct planner *planner)
 
 	if (CONTEXT + output + 4 <= planner->plan->max_model_len) {
 		planner->now_ns += SECOND_NS * 50;
-		add_context(planner, planner->next_id, 0, CONTEXT, output);
+		add_context(planner, planner->next_id, 0, CONTEXT + 1, 1, output);
 		planner->seconds += each_s * output;
 		planner->now_ns += SECOND_NS * 50;
 	}
@@ -406,9 +438,18 @@ static double sweep_seconds(
 	return seconds;
 }
 
+/* Steps of all rows before they are counted, while the GPU cools down from computing contexts. */
+static uint32_t sweep_lead(const struct planner *planner, uint64_t rows, uint64_t context)
+{
+	double each_s = decode_seconds(planner, rows, context, context / rows);
+
+	return u32_min(SWEEP_LEAD_MOST, 1 + (uint32_t)(COOL_DOWN_S / each_s));
+}
+
 static void play_decode_sweep(struct planner *planner, const struct scene *scene)
 {
-	enum { COOLED_ROWS_MAX = 64 };
+	uint32_t most =
+		ends_within(planner, scene->rows, scene->prefix + scene->tokens, SWEEP_ENDS_S);
 	uint32_t *lengths = planner->lengths; /* tokens to compute */
 	uint32_t *tokens = memory_take(scene->rows, sizeof(*tokens));
 	uint32_t *steps = memory_take(scene->rows, sizeof(*steps));
@@ -418,26 +459,26 @@ static void play_decode_sweep(struct planner *planner, const struct scene *scene
 	for (uint32_t i = 0; i < scene->groups; i++) {
 		first_ids[i] = take_ids(planner, scene->prefix);
 	}
-	if (scene->rows <= COOLED_ROWS_MAX) { /* steps of more rows heat the GPU anyway */
-		cool_down(planner);
-	}
 	for (uint32_t i = 0; i < scene->rows; i++) {
 		uint32_t stored;
 		tokens[i] = draw_around(&planner->random, scene->tokens, scene->spread);
 		tokens[i] = i == 0 && scene->longest > 0 ? scene->longest : tokens[i];
-		uint32_t length = context_length(planner, scene->prefix + tokens[i], &stored);
+		uint32_t length = context_length(planner, scene->prefix + tokens[i], most, &stored);
 		lengths[i] = length - stored;
 		context += length;
 		computed += lengths[i];
 	}
 	uint32_t last = step_of_prompt(planner, lengths, scene->rows, steps);
+	uint32_t lead = sweep_lead(planner, scene->rows, context);
 	for (uint32_t i = 0; i < scene->rows; i++) {
-		uint32_t output = 1 + last - steps[i] + SWEEP_STEPS * sizes_above(scene, i);
+		uint32_t output = 1 + last - steps[i] + lead + SWEEP_STEPS * sizes_above(scene, i);
 		uint64_t first_id =
 			scene->groups > 0 ? first_ids[i % scene->groups] : planner->next_id;
-		add_context(planner, first_id, scene->prefix, tokens[i], output);
+		add_context(planner, first_id, scene->prefix, tokens[i], most, output);
 	}
 	planner->seconds += sweep_seconds(planner, scene, context);
+	planner->seconds += lead * decode_seconds(planner, scene->rows, context,
+					   u64_max(scene->longest, context / scene->rows));
 	planner->seconds +=
 		(last + 1) * prompt_seconds(planner, scene->rows / (last + 1) + 1,
 				     context / scene->rows, computed / scene->rows + 1, 0, 0);
@@ -556,12 +597,14 @@ static void play_mixed(struct planner *planner, const struct scene *scene)
 	enum { STEPS_MOST = 32 };
 	uint32_t each = scene->common + scene->tokens, steps = 0;
 	uint64_t first_id = take_ids(planner, scene->common);
+	uint32_t most = u32_min(ends_within(planner, scene->rows, each, MIXED_ENDS_S),
+		u32_max(4, planner->plan->max_num_batched_tokens / scene->rows));
 
 	set_heat(planner);
 	for (uint32_t i = 0; i < scene->rows; i++) {
 		uint32_t own = draw_around(&planner->random, scene->tokens, scene->spread);
 		add_context(planner, scene->common > 0 ? first_id : planner->next_id, scene->common,
-			own, STEPS_MOST);
+			own, most, STEPS_MOST);
 	}
 	for (uint32_t i = 0; i < u32_max(1, scene->groups); i++) {
 		steps = play_turns(planner, scene, i == 0);
@@ -615,7 +658,7 @@ static void play(struct planner *planner, const struct scene *scene, uint32_t in
    tokens than the pool has room for and than a sequence may have. */
 static bool fit_scene(const struct calibrate_plan *plan, struct scene *scene)
 {
-	enum { OUTPUT_ROOM = SWEEP_STEPS * SWEEP_SIZE_COUNT + 8 };
+	enum { OUTPUT_ROOM = SWEEP_LEAD_MOST + SWEEP_STEPS * SWEEP_SIZE_COUNT + 8 };
 	bool is_shared = scene->groups > 0 && scene->kind != SCENE_MIXED;
 	uint64_t pool = (uint64_t)plan->kv_blocks * plan->block_size * 9 / 10;
 	uint64_t tokens = (uint64_t)scene->tokens * (100 + scene->spread) / 100;

@@ -28,8 +28,10 @@
    A scene with prompts is played three times, once in each third of the plan, with the same counts,
    so that a step's time is a median of three places. The contexts of decode rows, and prefixes, are
    not computed: their rows say stored_length (workloads/trace/trace.h). What K and V hold is then
-   that of earlier scenes, or zeros. A prompt behind or beside something is cut to what a step of a
-   quarter of a second computes.
+   that of earlier scenes, or the numbers that the pool was filled with. Only the last tokens of a
+   context are computed, so that contexts end anywhere in a block; fewer where many rows or a large
+   model would take long. The steps that follow, before the batch shrinks, let the GPU cool down. A
+   prompt behind or beside something is cut to what a step of a quarter of a second computes.
 
    Long prompts lower the GPU's clock for a while. So before prompts or few rows are measured,
    decoding one sequence lets the GPU cool down, and prompts are measured shortest first. In one of

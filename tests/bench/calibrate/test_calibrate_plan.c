@@ -303,6 +303,84 @@ Test(calibrate_plan, a_small_engine_can_run_every_request)
 	}
 }
 
+/* ---- where contexts end ---- */
+
+static enum status slow_price(
+	void *state, const struct step_counts *counts, uint64_t *elapsed_ns, struct error *error)
+{
+	enum status status = price(state, counts, elapsed_ns, error);
+
+	*elapsed_ns *= 20;
+	return status;
+}
+
+static enum status fast_price(
+	void *state, const struct step_counts *counts, uint64_t *elapsed_ns, struct error *error)
+{
+	enum status status = price(state, counts, elapsed_ns, error);
+
+	*elapsed_ns /= 20;
+	return status;
+}
+
+/* In each quarter of a block, as in traffic: kernels read whole splits. Scenes of more rows than
+   here compute fewer tokens of each. */
+Test(calibrate_plan, contexts_end_anywhere_in_a_block)
+{
+	static const struct runner fast = {.name = "fast", .price = fast_price};
+	struct calibrate_plan wanted = plan_of(2);
+	struct plan plan;
+	uint32_t ends[4] = {0}, count = 0;
+
+	wanted.pricer = &fast;
+	make_plan_of(&plan, &wanted);
+	for (uint32_t begin = 0, end; begin < plan.count; begin = end) {
+		end = scene_end(&plan, begin);
+		for (uint32_t i = begin; i < end && end - begin <= 64; i++) {
+			const struct row *row = &plan.rows[i];
+			bool is_context =
+				row->stored > 0 && row->output > 4 && row->input != CONTEXT + 1;
+			uint32_t own = row->input - row->stored;
+			require(!is_context || own <= 256, "row %u computes %u tokens", i, own);
+			count += is_context;
+			ends[(own - 1) % 256 / 64] += is_context;
+		}
+	}
+	for (uint32_t i = 0; i < 4; i++) {
+		require(ends[i] > count / 8, "%u of %u contexts end in quarter %u", ends[i], count,
+			i);
+	}
+	free_plan(&plan);
+}
+
+/* The tokens that are computed of a scene's contexts take 0.4 s on the mean, however slow the model,
+   or twice as long where all contexts are equal; but four of each are computed always. */
+Test(calibrate_plan, the_ends_of_contexts_take_little_time)
+{
+	static const struct runner slow = {.name = "slow", .price = slow_price};
+	struct calibrate_plan wanted = plan_of(4);
+	struct plan plan;
+	uint32_t begin = 0;
+
+	wanted.pricer = &slow;
+	make_plan_of(&plan, &wanted);
+	begin = scene_end(&plan, 0);
+	for (uint32_t scene = 1; scene <= plan.scenes; scene++) {
+		uint64_t computed = 0, rows = 0;
+		uint32_t end = scene_end(&plan, begin);
+		for (; begin < end; begin++) {
+			const struct row *row = &plan.rows[begin];
+			bool is_context = row->stored > 0 && row->output > 4;
+			computed += is_context ? row->input - row->stored : 0;
+			rows += is_context;
+		}
+		require((double)computed * 80000e-9 < 0.85 + (double)rows * 4 * 80000e-9,
+			"scene %u computes %llu tokens of %llu contexts", scene,
+			(unsigned long long)computed, (unsigned long long)rows);
+	}
+	free_plan(&plan);
+}
+
 /* ---- order ---- */
 
 /* A scene as it is played, without the sequence or the prompts that cool or heat the GPU before
