@@ -179,8 +179,8 @@ struct operation_sharing {
 	double tokens, longest, alone;
 };
 
-/* The rules of quire's own engine for a rank's share of a model. Source: decode_list_may_share() and
-   long launches in kernels/attention/decode_list.h. */
+/* The rules of quire's own engine for a rank's share of a model. Source: kernels/attention/
+   decode_list.h, decode_list_may_share() and long launches. */
 struct operation_sharing operation_sharing_of(const struct model_config *shape);
 
 bool operation_shares(const struct operation_sharing *rule, const struct step_counts *counts);

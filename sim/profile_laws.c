@@ -171,12 +171,9 @@ static void try_more(struct trial *trial, double ns, const struct step_counts *l
 		return;
 	}
 	trial->jumped |= more_ns > ns * edge_least ? edges : 0;
-	if (!(more_ns <= ns * jump_most)) {
-		if ((edges & trial->edges) == 0) {
-			snprintf(law, sizeof(law), "%s more is a jump over 5 %% at no named edge",
-				what);
-			refuse(trial, law, ns, more_ns);
-		}
+	if (!(more_ns <= ns * jump_most) && (edges & trial->edges) == 0) {
+		snprintf(law, sizeof(law), "%s more is a jump over 5 %% at no named edge", what);
+		refuse(trial, law, ns, more_ns);
 	}
 }
 

@@ -353,8 +353,8 @@ Test(calibrate_plan, contexts_end_anywhere_in_a_block)
 	free_plan(&plan);
 }
 
-/* The tokens that are computed of a scene's contexts take 0.4 s on the mean, however slow the model,
-   or twice as long where all contexts are equal; but four of each are computed always. */
+/* The tokens that are computed of a scene's contexts take 0.4 s on the mean, however slow the
+   model, or twice as long where all contexts are equal. Four of each are computed always. */
 Test(calibrate_plan, the_ends_of_contexts_take_little_time)
 {
 	static const struct runner slow = {.name = "slow", .price = slow_price};
