@@ -115,7 +115,7 @@ enum operation_variable {
 	OPERATION_VARIABLE_LONGEST,	   /* longest context of a decode row */
 	OPERATION_VARIABLE_LONGEST_MANY,   /* the same of several rows, or of a long row alone */
 	OPERATION_VARIABLE_OTHERS,	   /* context of the other rows */
-	OPERATION_VARIABLE_CONTEXT_MANY, /* decode context of several rows, or of a long row alone */
+	OPERATION_VARIABLE_CONTEXT_MANY,   /* decode context of those, or of that */
 	OPERATION_VARIABLE_DECODE_ROWS,
 	OPERATION_VARIABLE_LONG_STEP,  /* 1 where a row is long */
 	OPERATION_VARIABLE_LONG_ROWS,  /* decode rows, where one is long */
