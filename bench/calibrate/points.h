@@ -46,7 +46,7 @@ struct calibrate_point {
 
 /* X(key, bytes). The keys of heat say how it raises times, which are those at no heat; "" where
    they are as measured (sim/step_heat.h). source: of steps of another engine, what was
-   recorded. */
+   recorded. calibrations: how many the points are the means of; "": one. */
 #define CALIBRATE_ORIGIN_LIST(X)                                                                   \
 	X(model, 64)                                                                               \
 	X(device, 64)                                                                              \
@@ -54,6 +54,7 @@ struct calibrate_point {
 	X(commit, 64)                                                                              \
 	X(kv_blocks, 32)                                                                           \
 	X(tensor_parallel_size, 32)                                                                \
+	X(calibrations, 32)                                                                        \
 	X(heat_prompt, 32)                                                                         \
 	X(heat_decode, 32)                                                                         \
 	X(heat_decay_ns, 32)                                                                       \

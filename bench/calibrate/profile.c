@@ -155,8 +155,10 @@ static cJSON *profile_json(const struct calibrate_fit *fit, const struct calibra
 		snprintf(text, sizeof(text), "%s%s with %s, fitted to steps of %s", times,
 			origin->device, origin->model, origin->source);
 	} else {
-		snprintf(text, sizeof(text), "%s%s with %s, calibrated %s at commit %s", times,
-			origin->device, origin->model, origin->date, origin->commit);
+		const char *count = origin->calibrations;
+		snprintf(text, sizeof(text), "%s%s with %s, calibrated %s%s%s at commit %s", times,
+			origin->device, origin->model, count,
+			count[0] == '\0' ? "" : " times until ", origin->date, origin->commit);
 	}
 	cJSON_AddStringToObject(root, "schema", "quire-calibrated-2");
 	cJSON_AddStringToObject(root, "description", text);

@@ -1,5 +1,6 @@
 #include "bench/calibrate/fit.h"
 #include "bench/calibrate/from_steps.h"
+#include "bench/calibrate/pool.h"
 #include "bench/calibrate/profile.h"
 #include "bench/calibrate/run.h"
 #include "bench/commands/commands.h"
@@ -33,6 +34,7 @@ static const char examples[] =
 	"DIR\n"
 	"  mpirun -n 2 quire calibrate --model qwen3-8b --name mine-x2 --out DIR\n"
 	"  quire calibrate --points DIR/points.tsv --name again --out DIR --plot fit.svg\n"
+	"  quire calibrate --points one/points.tsv,other/points.tsv --name both --out both\n"
 	"  quire calibrate --from-steps steps.tsv.gz --model qwen3-8b --name mine-vllm --out DIR\n";
 
 struct calibrate_request {
@@ -133,18 +135,47 @@ static enum status run_from_steps(
 
 /* ---- from measured points ---- */
 
-/* Points of an earlier calibration. */
-static enum status read_points(
-	const char *path, struct calibrate_points *points, struct error *error)
+static void print_spread(const struct calibrate_pool *pool)
 {
-	TRY(calibrate_points_read(points, path, 0, error));
-	if (points->origin.model[0] == '\0') {
-		return error_set(error, STATUS_INPUT,
-			"%s: found no line '# model NAME' at the start: a profile is for one model",
-			path);
+	printf("%u calibrations, %zu different %s\n", pool->count, pool->points.count,
+		word_of_count(pool->points.count, "step", "steps"));
+	for (uint32_t i = 1; i < pool->count; i++) {
+		const struct calibrate_spread *spread = &pool->spreads[i];
+		if (spread->steps == 0) {
+			printf("  %s has no step of %s\n", spread->path, pool->spreads[0].path);
+			continue;
+		}
+		printf("  %s: %+.2f %% of the time of %s, %+.2f to %+.2f for nine of ten of the "
+		       "%zu %s of both\n",
+			spread->path, 100 * (spread->median - 1), pool->spreads[0].path,
+			100 * (spread->low - 1), 100 * (spread->high - 1), spread->steps,
+			word_of_count(spread->steps, "step", "steps"));
 	}
-	calibrate_points_join(points);
-	return STATUS_OK;
+}
+
+/* Points of an earlier calibration, or of several, whose means are written. */
+static enum status read_points(const struct calibrate_request *request,
+	struct calibrate_points *points, struct error *error)
+{
+	struct calibrate_pool pool;
+	char path[PATH_BYTES_MAX];
+
+	enum status status = calibrate_pool_read(&pool, request->points, error);
+	if (status == STATUS_OK && pool.count > 1) {
+		print_spread(&pool);
+		status = path_format(path, error, "%s/points.tsv", request->out);
+		status = status == STATUS_OK
+				 ? calibrate_refuse_old(path, request->replay.is_forced, error)
+				 : status;
+		status = status == STATUS_OK ? calibrate_points_write(&pool.points, path, error)
+					     : status;
+	}
+	if (status == STATUS_OK) {
+		*points = pool.points;
+		pool.points = (struct calibrate_points){0};
+	}
+	calibrate_pool_free(&pool);
+	return status;
 }
 
 /* The option that names steps measured before; NULL: they are to be measured. */
@@ -223,7 +254,7 @@ static enum status get_points(struct calibrate_request *request, const struct gp
 	struct calibrate_points *points, struct error *error)
 {
 	if (request->points != NULL) {
-		return read_points(request->points, points, error);
+		return read_points(request, points, error);
 	}
 	if (request->is_measured) {
 		return calibrate_collect(&request->replay, request->out, gpu, points, error);
@@ -304,8 +335,9 @@ static const struct option options[] = {
 	{"name", OPTION_TEXT, REQUEST(name), .argument = "NAME", .help = "of the profile"},
 	{"out", OPTION_TEXT, REQUEST(out), .argument = "DIR", .help = "folder to write"},
 	{"force", OPTION_FLAG, REQUEST(replay.is_forced), .help = "replace measurements in DIR"},
-	{"points", OPTION_TEXT, REQUEST(points), .argument = "FILE.tsv",
-		.help = "measure nothing, fit the points of an earlier calibration"},
+	{"points", OPTION_TEXT, REQUEST(points), .argument = "FILES",
+		.help = "measure nothing, fit the points of an earlier calibration; of several, "
+			"with commas between the files, the means"},
 	{"measured", OPTION_FLAG, REQUEST(is_measured),
 		.help = "measure nothing, use the steps measured earlier in DIR"},
 	{"plot", OPTION_TEXT, REQUEST(plot), .argument = "FILE.svg",

@@ -1,0 +1,234 @@
+#include "bench/calibrate/pool.h"
+
+#include "bench/calibrate/heat.h"
+#include "engine/base/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* While steps are pooled their start_ns says which calibration they are of. */
+
+/* ---- origins ---- */
+
+static enum status check_same(const struct calibrate_spread *first,
+	const struct calibrate_spread *other, const char *what, const char *expected,
+	const char *found, struct error *error)
+{
+	return strcmp(expected, found) == 0
+		       ? STATUS_OK
+		       : error_set(error, STATUS_INPUT, "%s: found %s %s, expected %s as in %s",
+				 other->path, what, found[0] == '\0' ? "none" : found,
+				 expected[0] == '\0' ? "none" : expected, first->path);
+}
+
+/* Appends a text that is not yet there; one that has no room is left out. */
+static void add_text(char *text, size_t bytes, const char *more)
+{
+	size_t length = strlen(text);
+
+	if (strstr(text, more) == NULL && length + strlen(more) + 3 <= bytes) {
+		snprintf(text + length, bytes - length, "%s%s", length > 0 ? ", " : "", more);
+	}
+}
+
+/* What the pool is of: all devices and commits, the latest date, the commands of the first. */
+static void add_origin(struct calibrate_origin *origin, const struct calibrate_origin *more)
+{
+	add_text(origin->device, sizeof(origin->device), more->device);
+	add_text(origin->commit, sizeof(origin->commit), more->commit);
+	if (strcmp(more->date, origin->date) > 0) {
+		memcpy(origin->date, more->date, sizeof(origin->date));
+	}
+}
+
+static void set_heat(struct calibrate_origin *origin, const struct heat_prices *sum, uint32_t count)
+{
+	if (sum->prompt > 0) {
+		snprintf(origin->heat_prompt, sizeof(origin->heat_prompt), "%.6f",
+			sum->prompt / count);
+		snprintf(origin->heat_decode, sizeof(origin->heat_decode), "%.6f",
+			sum->decode / count);
+		snprintf(origin->heat_decay_ns, sizeof(origin->heat_decay_ns), "%.0f",
+			sum->decay_ns / count);
+	}
+}
+
+/* ---- reading ---- */
+
+static enum status read_one(const char *path, struct calibrate_points *points, struct error *error)
+{
+	TRY(calibrate_points_read(points, path, 0, error));
+	if (points->origin.model[0] == '\0') {
+		return error_set(error, STATUS_INPUT,
+			"%s: found no line '# model NAME' at the start: a profile is for one model",
+			path);
+	}
+	calibrate_points_join(points);
+	return STATUS_OK;
+}
+
+/* Adds one calibration's points, and its heat to the sum. */
+static enum status add_one(struct calibrate_pool *pool, struct calibrate_points *points,
+	struct heat_prices *sum, struct error *error)
+{
+	const struct calibrate_spread *first = &pool->spreads[0], *own = first + pool->count;
+	struct calibrate_origin *origin = &pool->points.origin, *more = &points->origin;
+	struct heat_prices heat;
+
+	TRY(calibrate_heat_read(points, &heat, error));
+	if (pool->count == 0) {
+		*origin = *more;
+	}
+	TRY(check_same(first, own, "model", origin->model, more->model, error));
+	TRY(check_same(first, own, "tensor_parallel_size", origin->tensor_parallel_size,
+		more->tensor_parallel_size, error));
+	TRY(check_same(first, own, "source", origin->source, more->source, error));
+	if ((heat.prompt > 0) != (sum->prompt > 0) && pool->count > 0) {
+		return error_set(error, STATUS_INPUT,
+			"%s: found %s heat_prompt, expected %s as in %s: times at no heat and as "
+			"measured are not alike",
+			own->path, heat.prompt > 0 ? "a" : "no", heat.prompt > 0 ? "none" : "one",
+			first->path);
+	}
+	add_origin(origin, more);
+	sum->prompt += heat.prompt;
+	sum->decode += heat.decode;
+	sum->decay_ns += heat.decay_ns;
+	for (size_t i = 0; i < points->count; i++) {
+		points->points[i].start_ns = pool->count;
+	}
+	calibrate_points_append(&pool->points, points);
+	pool->count++;
+	return STATUS_OK;
+}
+
+static enum status read_all(struct calibrate_pool *pool, struct error *error)
+{
+	struct heat_prices sum = {0};
+	enum status status = STATUS_OK;
+
+	for (char *path = pool->paths; path != NULL && status == STATUS_OK;) {
+		struct calibrate_points points = {0};
+		char *comma = strchr(path, ',');
+		if (comma != NULL) {
+			*comma = '\0';
+		}
+		if (pool->count == CALIBRATE_POOL_MOST) {
+			return error_set(error, STATUS_USAGE, "--points: expected at most %d files",
+				CALIBRATE_POOL_MOST);
+		}
+		pool->spreads[pool->count] = (struct calibrate_spread){.path = path};
+		status = read_one(path, &points, error);
+		if (status == STATUS_OK) {
+			status = add_one(pool, &points, &sum, error);
+		}
+		calibrate_points_free(&points);
+		path = comma == NULL ? NULL : comma + 1;
+	}
+	set_heat(&pool->points.origin, &sum, pool->count > 0 ? pool->count : 1);
+	return status;
+}
+
+/* ---- steps of several calibrations ---- */
+
+static int compare_doubles(const void *a, const void *b)
+{
+	const double *left = a, *right = b;
+
+	return (*left > *right) - (*left < *right);
+}
+
+/* The ratios of calibration `index` to the first, by nearest rank. */
+static void find_spread(struct calibrate_pool *pool, uint32_t index, double *ratios)
+{
+	const struct calibrate_points *points = &pool->points;
+	struct calibrate_spread *spread = &pool->spreads[index];
+
+	for (size_t i = 0, end; i < points->count; i = end) {
+		const struct calibrate_point *first = NULL, *own = NULL;
+		end = calibrate_points_group(points, i);
+		for (size_t j = i; j < end; j++) {
+			const struct calibrate_point *point = &points->points[j];
+			first = point->start_ns == 0 ? point : first;
+			own = point->start_ns == index ? point : own;
+		}
+		if (first != NULL && own != NULL) {
+			ratios[spread->steps++] =
+				(double)own->elapsed_ns / (double)first->elapsed_ns;
+		}
+	}
+	if (spread->steps > 0) {
+		qsort(ratios, spread->steps, sizeof(*ratios), compare_doubles);
+		size_t last = spread->steps - 1;
+		spread->low = ratios[last / 20];
+		spread->median = ratios[last / 2];
+		spread->high = ratios[last - last / 20];
+	}
+}
+
+/* One step of a group: means of counts and times. */
+static struct calibrate_point mean_of(const struct calibrate_point *points, size_t count)
+{
+	struct calibrate_point mean = points[0];
+	uint64_t samples = 0, elapsed = 0, gpu = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		samples += points[i].samples;
+		elapsed += points[i].elapsed_ns;
+		gpu += points[i].gpu_ns;
+	}
+#define MEAN_COUNT(name)                                                                           \
+	uint64_t name = 0;                                                                         \
+	for (size_t i = 0; i < count; i++) {                                                       \
+		name += points[i].counts.name;                                                     \
+	}                                                                                          \
+	mean.counts.name = name / count;
+	CALIBRATE_POINT_LIST(MEAN_COUNT)
+#undef MEAN_COUNT
+	mean.samples = samples;
+	mean.start_ns = 0;
+	mean.elapsed_ns = elapsed / count;
+	mean.gpu_ns = gpu / count;
+	mean.host_ns = mean.elapsed_ns - mean.gpu_ns;
+	return mean;
+}
+
+static void join_all(struct calibrate_pool *pool)
+{
+	struct calibrate_points *points = &pool->points;
+	double *ratios = memory_take(points->count + 1, sizeof(*ratios));
+	size_t kept = 0;
+
+	calibrate_points_sort(points);
+	for (uint32_t i = 0; i < pool->count; i++) {
+		find_spread(pool, i, ratios);
+	}
+	for (size_t i = 0, end; i < points->count; i = end) {
+		end = calibrate_points_group(points, i);
+		points->points[kept++] = mean_of(&points->points[i], end - i);
+	}
+	points->count = kept;
+	snprintf(points->origin.calibrations, sizeof(points->origin.calibrations), "%u",
+		pool->count);
+	free(ratios);
+}
+
+enum status calibrate_pool_read(struct calibrate_pool *out, const char *paths, struct error *error)
+{
+	memset(out, 0, sizeof(*out));
+	out->paths = memory_take(strlen(paths) + 1, 1);
+	memcpy(out->paths, paths, strlen(paths) + 1);
+	TRY(read_all(out, error));
+	if (out->count > 1) {
+		join_all(out);
+	}
+	return STATUS_OK;
+}
+
+void calibrate_pool_free(struct calibrate_pool *pool)
+{
+	calibrate_points_free(&pool->points);
+	free(pool->paths);
+	memset(pool, 0, sizeof(*pool));
+}

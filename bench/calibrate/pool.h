@@ -1,0 +1,34 @@
+#ifndef BENCH_CALIBRATE_POOL_H
+#define BENCH_CALIBRATE_POOL_H
+
+#include "bench/calibrate/points.h"
+
+/* Calibrations of several cards of a kind as one. Cards differ by 1 to 3 %, so prices that are
+   fitted to several of them are nearer to the next card than those of any one. */
+
+enum { CALIBRATE_POOL_MOST = 16 };
+
+/* How much longer a calibration's steps take than the first one's, over the steps that both have,
+   as ratios: the median, and the least and the most of the nine tenths between. */
+struct calibrate_spread {
+	const char *path; /* as given; not owned */
+	size_t steps;	  /* in both; 0: the ratios are unknown */
+	double low, median, high;
+};
+
+struct calibrate_pool {
+	struct calibrate_points points;			      /* joined */
+	uint32_t count;					      /* calibrations */
+	struct calibrate_spread spreads[CALIBRATE_POOL_MOST]; /* (count); the first is 1 */
+	char *paths;					      /* owned, with an end behind each */
+};
+
+/* Reads the points.tsv that `paths` names, with commas between them. A step that several have takes
+   the mean of their times. STATUS_INPUT where they are not of one model and one number of GPUs, or
+   some know what heat does to their GPU and others do not. Whatever is returned, `out` is to be
+   freed. */
+enum status calibrate_pool_read(struct calibrate_pool *out, const char *paths, struct error *error);
+
+void calibrate_pool_free(struct calibrate_pool *pool);
+
+#endif

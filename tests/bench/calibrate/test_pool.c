@@ -1,0 +1,245 @@
+#include "bench/calibrate/pool.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/counter_hash.h"
+#include "tests/harness/files.h"
+#include "tests/harness/process.h"
+#include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+
+#define HEADER                                                                                     \
+	"samples\telapsed_ns\tgpu_ns\thost_ns\tahead\tdecode_rows\tprefill_rows\tprefill_tokens\t" \
+	"decode_context_tokens\tprefill_attention_pairs\tsampled_rows\n"
+
+static char folder[TEMPORARY_PATH_BYTES];
+
+static void set_up(void)
+{
+	temporary_folder(folder);
+}
+
+static void tear_down(void)
+{
+	temporary_remove(folder);
+}
+
+TestSuite(pool, .init = set_up, .fini = tear_down);
+
+static void write_points(const char *name, const char *origin, const char *rows)
+{
+	static char text[65536];
+
+	snprintf(text, sizeof(text), "%s%s%s", origin, HEADER, rows);
+	temporary_write(folder, name, text, NULL);
+}
+
+/* Names without a folder, with commas between them. */
+static enum status read_pool(struct calibrate_pool *pool, const char *names, struct error *error)
+{
+	char paths[8192] = "", copy[512];
+
+	snprintf(copy, sizeof(copy), "%s", names);
+	for (char *name = strtok(copy, ","); name != NULL; name = strtok(NULL, ",")) {
+		size_t length = strlen(paths);
+		snprintf(paths + length, sizeof(paths) - length, "%s%s/%s", length > 0 ? "," : "",
+			folder, name);
+	}
+	return calibrate_pool_read(pool, paths, error);
+}
+
+#define MODEL "# model m\n# date 2026-01-02\n# commit a\n# device X\n"
+#define HEAT "# heat_prompt 0.1\n# heat_decode 0.05\n# heat_decay_ns 50000000\n"
+
+/* A step of both, whose contexts differ by one part in 1,000, and one of each. */
+Test(pool, a_step_of_several_takes_their_mean)
+{
+	static const char *const orders[] = {"a.tsv,b.tsv", "b.tsv,a.tsv"};
+
+	write_points("a.tsv", MODEL HEAT,
+		"3\t500\t400\t100\t0\t2\t0\t0\t1000\t0\t2\n"
+		"3\t900\t800\t100\t0\t3\t0\t0\t1000\t0\t3\n");
+	write_points("b.tsv",
+		"# model m\n# date 2026-01-03\n# commit b\n# device X\n# heat_prompt 0.3\n"
+		"# heat_decode 0.15\n# heat_decay_ns 100000000\n",
+		"2\t601\t480\t121\t0\t2\t0\t0\t1002\t0\t2\n"
+		"2\t700\t600\t100\t0\t4\t0\t0\t1000\t0\t4\n");
+	for (uint32_t i = 0; i < 2; i++) {
+		struct calibrate_pool pool;
+		struct error error = {0};
+		require(read_pool(&pool, orders[i], &error) == STATUS_OK, "%s", error.text);
+		const struct calibrate_point *points = pool.points.points;
+		require_equal(pool.points.count, 3);
+		require_equal(points[0].elapsed_ns, 550);
+		require_equal(points[0].gpu_ns, 440);
+		require_equal(points[0].host_ns, 110);
+		require_equal(points[0].samples, 5);
+		require_equal(points[0].counts.decode_context_tokens, 1001);
+		require_equal(points[1].elapsed_ns, 900);
+		require_equal(points[1].counts.decode_rows, 3);
+		require_equal(points[2].elapsed_ns, 700);
+		require_equal(points[2].samples, 2);
+		const struct calibrate_origin *origin = &pool.points.origin;
+		cr_expect_str_eq(origin->calibrations, "2");
+		cr_expect_str_eq(origin->date, "2026-01-03");
+		cr_expect_str_eq(origin->commit, i == 0 ? "a, b" : "b, a");
+		cr_expect_str_eq(origin->device, "X");
+		cr_expect_str_eq(origin->heat_prompt, "0.200000");
+		cr_expect_str_eq(origin->heat_decode, "0.100000");
+		cr_expect_str_eq(origin->heat_decay_ns, "75000000");
+		calibrate_pool_free(&pool);
+	}
+}
+
+/* One file is read as it is. */
+Test(pool, a_calibration_alone_stays_as_it_is)
+{
+	struct calibrate_pool pool;
+	struct error error = {0};
+
+	write_points("a.tsv", MODEL, "3\t500\t400\t100\t0\t2\t0\t0\t1000\t0\t2\n");
+	require(read_pool(&pool, "a.tsv", &error) == STATUS_OK, "%s", error.text);
+	require_equal(pool.count, 1);
+	require_equal(pool.points.points[0].elapsed_ns, 500);
+	cr_expect_str_empty(pool.points.origin.calibrations);
+	calibrate_pool_free(&pool);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	const double *left = a, *right = b;
+
+	return (*left > *right) - (*left < *right);
+}
+
+/* Of 101 steps of both, the sixth, the middle and the ninety-sixth by their ratio; steps of one
+   alone have no ratio. */
+Test(pool, the_spread_is_of_the_steps_of_both)
+{
+	enum { STEPS = 101 };
+	static char a[16384], b[16384];
+	double ratios[STEPS];
+	size_t a_bytes = 0, b_bytes = 0;
+	struct calibrate_pool pool;
+	struct error error = {0};
+
+	for (uint32_t i = 0; i < STEPS; i++) {
+		uint32_t rows = 2 + i, ns = 100000;
+		uint32_t more = ns + (uint32_t)(counter_hash(3, i) % 9000);
+		ratios[i] = (double)more / ns;
+		a_bytes += (size_t)snprintf(a + a_bytes, sizeof(a) - a_bytes,
+			"3\t%u\t%u\t0\t0\t%u\t0\t0\t1000\t0\t%u\n", ns, ns, rows, rows);
+		b_bytes += (size_t)snprintf(b + b_bytes, sizeof(b) - b_bytes,
+			"3\t%u\t%u\t0\t0\t%u\t0\t0\t1000\t0\t%u\n", more, more, rows, rows);
+	}
+	snprintf(b + b_bytes, sizeof(b) - b_bytes, "3\t9\t9\t0\t0\t400\t0\t0\t1000\t0\t400\n");
+	write_points("a.tsv", MODEL, a);
+	write_points("b.tsv", MODEL, b);
+	write_points("c.tsv", MODEL, "3\t9\t9\t0\t0\t500\t0\t0\t1000\t0\t500\n");
+	require(read_pool(&pool, "a.tsv,b.tsv,c.tsv", &error) == STATUS_OK, "%s", error.text);
+	qsort(ratios, STEPS, sizeof(*ratios), compare_doubles);
+	require_equal(pool.count, 3);
+	require_equal(pool.points.count, STEPS + 2);
+	require_equal(pool.spreads[0].steps, STEPS);
+	cr_expect_eq(pool.spreads[0].median, 1.0);
+	require_equal(pool.spreads[1].steps, STEPS);
+	cr_expect_eq(pool.spreads[1].low, ratios[5]);
+	cr_expect_eq(pool.spreads[1].median, ratios[50]);
+	cr_expect_eq(pool.spreads[1].high, ratios[95]);
+	require_equal(pool.spreads[2].steps, 0);
+	calibrate_pool_free(&pool);
+}
+
+#define ROW "3\t500\t400\t100\t0\t2\t0\t0\t1000\t0\t2\n"
+
+Test(pool, what_is_not_alike_is_refused)
+{
+	static const struct {
+		const char *origin, *part;
+	} cases[] = {
+		{"# model n\n", "b.tsv: found model n, expected m as in "},
+		{"", "b.tsv: found no line '# model NAME' at the start"},
+		{"# model m\n# tensor_parallel_size 2\n",
+			"b.tsv: found tensor_parallel_size 2, expected none as in "},
+		{"# model m\n# source vLLM\n", "b.tsv: found source vLLM, expected none as in "},
+		{"# model m\n" HEAT, "b.tsv: found a heat_prompt, expected none as in "},
+		{"# model m\n# heat_prompt 7\n", "found '7', expected 0 to 1.000000"},
+	};
+
+	write_points("a.tsv", MODEL, ROW);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct calibrate_pool pool;
+		struct error error = {0};
+		write_points("b.tsv", cases[i].origin, ROW);
+		require_equal(read_pool(&pool, "a.tsv,b.tsv", &error), STATUS_INPUT);
+		require(strstr(error.text, cases[i].part) != NULL, "'%s' does not say '%s'",
+			error.text, cases[i].part);
+		require(strchr(error.text, '\n') == NULL, "not one line: %s", error.text);
+		calibrate_pool_free(&pool);
+	}
+}
+
+Test(pool, more_files_than_there_may_be_are_refused)
+{
+	char names[512] = "a.tsv";
+	struct calibrate_pool pool;
+	struct error error = {0};
+
+	write_points("a.tsv", MODEL, ROW);
+	for (uint32_t i = 1; i < CALIBRATE_POOL_MOST; i++) {
+		strcat(names, ",a.tsv");
+	}
+	require(read_pool(&pool, names, &error) == STATUS_OK, "%s", error.text);
+	require_equal(pool.points.count, 1);
+	require_equal(pool.points.points[0].elapsed_ns, 500);
+	calibrate_pool_free(&pool);
+	strcat(names, ",a.tsv");
+	require_equal(read_pool(&pool, names, &error), STATUS_USAGE);
+	calibrate_pool_free(&pool);
+}
+
+/* ---- the command ---- */
+
+#define POINTS QUIRE_SOURCE_DIR "/sim/profiles/points/"
+
+/* The means are kept, replaced only by force, and give the same profile again. */
+Test(pool, the_command_keeps_the_means)
+{
+	const char *line = "calibrate --points @/one.tsv,@/other.tsv --name both --out @/c";
+	char path[TEMPORARY_PATH_BYTES + 32];
+	struct calibrate_points points;
+	struct error error = {0};
+
+	require(calibrate_points_read(&points, POINTS "h200-qwen3-0.6b.tsv", 0, &error) ==
+			STATUS_OK,
+		"%s", error.text);
+	snprintf(path, sizeof(path), "%s/one.tsv", folder);
+	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
+	for (size_t i = 0; i < points.count; i++) {
+		points.points[i].elapsed_ns += points.points[i].elapsed_ns / 50;
+		points.points[i].gpu_ns = points.points[i].elapsed_ns - points.points[i].host_ns;
+	}
+	snprintf(path, sizeof(path), "%s/other.tsv", folder);
+	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
+	calibrate_points_free(&points);
+	char *text = quire_output(folder, 0, line);
+	require(strstr(text, "2 calibrations, 1074 different steps\n") != NULL, "%s", text);
+	require(strstr(text, "other.tsv: +2.00 % of the time of ") != NULL, "%s", text);
+	require(strstr(text, "one.tsv, +2.00 to +2.00 for nine of ten of the 1074 steps") != NULL,
+		"%s", text);
+	free(text);
+	free(quire_output(folder, 2, line));
+	free(quire_output(folder, 0, "calibrate --points @/c/points.tsv --name both --out @/d"));
+	snprintf(path, sizeof(path), "%s/c/both.json", folder);
+	char *both = file_read(path, NULL);
+	snprintf(path, sizeof(path), "%s/d/both.json", folder);
+	char *again = file_read(path, NULL);
+	cr_expect_str_eq(both, again);
+	require(strstr(both, "calibrated 2 times until ") != NULL, "%s", both);
+	free(both);
+	free(again);
+}
