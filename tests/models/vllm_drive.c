@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "engine/base/integer.h"
 #include "engine/policy.h"
 #include "tests/harness/require.h"
 
@@ -172,23 +173,51 @@ static bool row_of(
 	return sequence->is_decoding;
 }
 
+/* What a step counts follows from its rows, whatever rows were withdrawn from it. */
+static void require_counts(const struct step_counts *counts, const struct vllm_step *now)
+{
+	struct step_counts own = {0};
+
+	for (uint32_t i = 0; i < now->row_count; i++) {
+		const struct vllm_row *row = &now->rows[i];
+		uint64_t context = row->first + row->count;
+		own.sampled_rows += row->is_sampled;
+		if (row->is_decode) {
+			own.decode_rows++;
+			own.decode_context_tokens += context;
+			own.decode_longest_context = u64_max(own.decode_longest_context, context);
+			continue;
+		}
+		own.prefill_rows++;
+		own.prefill_tokens += row->count;
+		own.prefill_longest_context = u64_max(own.prefill_longest_context, context);
+		for (uint64_t token = row->first; token < context; token++) {
+			own.prefill_attention_pairs += token + 1;
+		}
+	}
+	require_equal(counts->decode_rows, own.decode_rows);
+	require_equal(counts->decode_context_tokens, own.decode_context_tokens);
+	require_equal(counts->decode_longest_context, own.decode_longest_context);
+	require_equal(counts->prefill_rows, own.prefill_rows);
+	require_equal(counts->prefill_tokens, own.prefill_tokens);
+	require_equal(counts->prefill_attention_pairs, own.prefill_attention_pairs);
+	require_equal(counts->prefill_longest_context, own.prefill_longest_context);
+	require_equal(counts->sampled_rows, own.sampled_rows);
+}
+
 static void list_rows(struct vllm_drive *drive)
 {
 	const struct scheduler *real = &drive->real;
-	const struct step_counts *counts = &real->batch.counts;
 	struct vllm_step *now = &drive->now;
-	uint64_t tokens = 0;
 
 	for (const struct sequence *s = real->running.head; s != NULL; s = s->next) {
 		struct vllm_row *row = &now->rows[now->row_count];
 		if (row_of(real, s, row)) {
 			finish_row(drive, row);
-			tokens += row->count;
 			now->row_count++;
 		}
 	}
-	require_equal(counts->decode_rows + counts->prefill_rows, now->row_count);
-	require_equal(counts->decode_rows + counts->prefill_tokens, tokens);
+	require_counts(&real->batch.counts, now);
 	require(!real->is_computing || real->batch.row_count == now->row_count,
 		"the batch has other rows");
 }
