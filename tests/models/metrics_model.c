@@ -383,7 +383,8 @@ static void note_step(struct metrics_model *model, uint64_t waiting)
 	struct error error = {0};
 
 	model->step = (struct step_note){
-		.step = {.start_ns = model->now_ns, .end_ns = end_ns, .waiting = waiting}};
+		.step = {.start_ns = model->now_ns, .end_ns = end_ns, .waiting = waiting},
+		.is_outside = model->metrics.is_outside};
 	const struct batch *batch = engine_schedule(engine);
 	note_queues(model);
 	for (uint32_t id = 0; id < model->drawn.request_count; id++) {
@@ -467,6 +468,7 @@ static bool take_step(struct metrics_model *model, bool is_failing)
 	engine_postprocess(engine);
 	note_events(model, model->steps++);
 	const struct step_decisions decisions = engine_decisions(engine);
+	model->metrics.is_outside = prop_chance(model->prop, 1, 3);
 	metrics_step(&model->metrics, engine, &decisions, model->now_ns,
 		model->now_ns + model->elapsed_ns, waiting);
 	while (engine_take_finished(engine) != NULL) {
@@ -664,6 +666,11 @@ static struct run_sums sum_window(
 		sums.preemptions += note->step.preemptions;
 		sums.sums.prefill_tokens += note->step.prefill_tokens;
 		sums.sums.decode_rows += note->decode_rows;
+		sums.sums.tokens_peak = u64_max(
+			sums.sums.tokens_peak, note->decode_rows + note->step.prefill_tokens);
+		/* Such a step is not divided: its share is of steps, or of their whole times. */
+		sums.outside_steps += note->is_outside;
+		sums.outside_ns += note->is_outside ? note->step.end_ns - note->step.start_ns : 0;
 		if (note->step.running > sums.sums.running_peak) {
 			sums.sums.running_peak = note->step.running;
 		}
@@ -704,6 +711,9 @@ static void require_same_window(const struct metrics_model *model)
 	require_equal(found.sums.decode_rows, expected.sums.decode_rows);
 	require_equal(found.sums.running_peak, expected.sums.running_peak);
 	require_equal(found.sums.used_blocks_peak, expected.sums.used_blocks_peak);
+	require_equal(found.sums.tokens_peak, expected.sums.tokens_peak);
+	require_equal(found.outside_steps, expected.outside_steps);
+	require_equal(found.outside_ns, expected.outside_ns);
 	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
 		require(found.waits.ns[cause] == expected.waits.ns[cause],
 			"%llu ns of waiting by cause %u in the window, expected %llu",

@@ -50,6 +50,7 @@ struct request_notes {
 struct step_note {
 	struct timeline_step step;
 	uint64_t prompt_tokens, recomputed, finished, decode_rows;
+	bool is_outside; /* unlike the steps that its price was fitted to */
 };
 
 /* A time that a request waited. */

@@ -1,6 +1,8 @@
 #include "bench/record/run_outcome.h"
 
+#include <assert.h>
 #include <criterion/criterion.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "tests/harness/property.h"
@@ -266,6 +268,81 @@ Test(run_outcome, figures_are_those_of_the_metrics)
 {
 	const struct prop_options options = {
 		.name = "run outcome", .body = body_outcome, .trials = 500};
+
+	cr_assert(prop_holds(&options));
+}
+
+/* ---- sums of several replicas and of a part of a run ---- */
+
+enum { SUM_WORDS = sizeof(struct run_sums) / sizeof(uint64_t) };
+
+/* Sums as words: each is a count, or half of one of 128 bits whose low half never overflows. */
+struct sum_words {
+	uint64_t words[SUM_WORDS];
+};
+
+static struct sum_words words_of(const struct run_sums *sums)
+{
+	struct sum_words out;
+
+	memcpy(&out, sums, sizeof(out));
+	return out;
+}
+
+/* Words that are no sums: peaks, and the state of the requests that wait. */
+static bool is_state(uint32_t word)
+{
+	static const size_t offsets[] = {offsetof(struct run_sums, sums.running_peak),
+		offsetof(struct run_sums, sums.used_blocks_peak),
+		offsetof(struct run_sums, sums.tokens_peak), offsetof(struct run_sums, waits.count),
+		offsetof(struct run_sums, waits.charged_ns)};
+
+	for (uint32_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+		if (word * sizeof(uint64_t) == offsets[i]) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Two replicas joined have the sums of both, whichever comes first, and the larger peaks. What is
+   between the sums of one and those of both is the other. */
+static void join_and_part(struct prop *prop, const void *context)
+{
+	struct sum_words drawn[2];
+	struct run_sums sums[2], joined, turned;
+
+	(void)context;
+	static_assert(sizeof(struct sum_words) == sizeof(struct run_sums), "words fill the sums");
+	for (uint32_t i = 0; i < 2; i++) {
+		for (uint32_t word = 0; word < SUM_WORDS; word++) {
+			drawn[i].words[word] = 1 + prop_below(prop, UINT64_C(1) << 40);
+		}
+		memcpy(&sums[i], &drawn[i], sizeof(sums[i]));
+	}
+	joined = sums[0];
+	run_sums_join(&joined, &sums[1]);
+	turned = sums[1];
+	run_sums_join(&turned, &sums[0]);
+	const struct run_sums between = run_sums_between(&sums[0], &joined);
+	const struct sum_words both = words_of(&joined), other = words_of(&turned),
+			       parted = words_of(&between);
+	for (uint32_t i = 0; i < SUM_WORDS; i++) {
+		uint64_t a = drawn[0].words[i], b = drawn[1].words[i];
+		bool is_peak = is_state(i) && i * sizeof(uint64_t) < sizeof(struct step_sums);
+		require(is_state(i) || both.words[i] == a + b, "word %u is not joined", i);
+		require(!is_peak || both.words[i] == (a > b ? a : b), "peak %u", i);
+		require((is_state(i) && !is_peak) || other.words[i] == both.words[i],
+			"word %u depends on the order", i);
+		require(parted.words[i] == (is_state(i) ? both.words[i] : b),
+			"word %u is not taken out", i);
+	}
+}
+
+Test(run_outcome, sums_are_joined_and_parted_whole)
+{
+	const struct prop_options options = {
+		.name = "sums of runs", .body = join_and_part, .trials = 100};
 
 	cr_assert(prop_holds(&options));
 }
