@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/integer.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 
@@ -420,6 +421,58 @@ Test(options, a_long_time_is_whole_or_refused)
 		was_refused = is_refused;
 	}
 	require(was_refused, "any length is read");
+}
+
+static const struct {
+	const char *name;
+	uint64_t us;
+} time_units[] = {{"us", 1}, {"ms", 1000}, {"s", 1000000}, {"m", 60000000}, {"min", 60000000},
+	{"h", 3600000000}, {"d", 0}, {"ns", 0}, {"S", 0}, {"sec", 0}, {"s ", 0}};
+
+enum { TIME_UNITS = sizeof(time_units) / sizeof(time_units[0]), TIME_UNITS_OWN = 4 };
+
+/* A decimal with or without a unit behind it is so many millionths of the option's own unit, or
+   refused where it is no whole number of them. */
+static void set_drawn_time(struct prop *prop, const void *context)
+{
+	uint32_t own = (uint32_t)prop_below(prop, TIME_UNITS_OWN); /* of the option */
+	uint32_t unit = (uint32_t)prop_below(prop, TIME_UNITS + 1), places = prop_range(prop, 0, 6);
+	const struct option times[] = {{"time", OPTION_MILLIONTHS, 0, .unit = time_units[own].name,
+		.maximum = UINT64_MAX, .help = "how long"}};
+	const struct command other = {
+		.name = "other", OPTIONS(times), .value_bytes = sizeof(uint64_t)};
+	uint64_t value = 0, part = 0, millionths = 1000000 * (uint64_t)prop_below(prop, 5000);
+	struct command_line line = {.command = &other, .values = &value};
+	struct error error;
+	char text[64];
+
+	(void)context;
+	int used = snprintf(text, sizeof(text), "%llu%s",
+		(unsigned long long)(millionths / 1000000), places > 0 ? "." : "");
+	for (uint64_t i = 0, scale = 100000; i < places; i++, scale /= 10) {
+		uint64_t digit = prop_below(prop, 10);
+		part += digit * scale;
+		used += snprintf(text + used, sizeof(text) - (size_t)used, "%u", (unsigned)digit);
+	}
+	snprintf(text + used, sizeof(text) - (size_t)used, "%s",
+		unit == TIME_UNITS ? "" : time_units[unit].name);
+	uint64_t us = time_units[unit == TIME_UNITS ? own : unit].us;
+	u128 whole = (u128)(millionths + part) * us;
+	bool is_good = us > 0 && whole % time_units[own].us == 0;
+	prop_log(prop, "'%s' for an option in %s", text, time_units[own].name);
+	bool is_read = command_set(&line, "time", text, &error) == STATUS_OK;
+	require(is_read == is_good, "'%s' in %s: %s", text, time_units[own].name,
+		is_read ? "read" : "refused");
+	require(!is_read || value == (uint64_t)(whole / time_units[own].us), "'%s' in %s: %llu",
+		text, time_units[own].name, (unsigned long long)value);
+}
+
+Test(options, a_time_is_exact_or_refused)
+{
+	const struct prop_options options = {
+		.name = "times with units", .body = set_drawn_time, .trials = 5000};
+
+	cr_assert(prop_holds(&options));
 }
 
 /* A command may take the table's word for none as any other text. */
