@@ -14,6 +14,7 @@
 
 #include "tests/harness/files.h"
 #include "tests/harness/process.h"
+#include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -397,6 +398,92 @@ Test(generate, a_line_overrides_options)
 	require_equal(prompts.items[1].text.byte_count, 3);
 	require_equal(prompts.items[1].line, 3);
 	generate_prompts_deinit(&prompts);
+}
+
+/* Writes lines with some of the options each, and what they then hold. */
+static uint32_t draw_lines(struct prop *prop, struct text *text, struct generate_prompt *expected)
+{
+	uint32_t count = 0, lines = prop_range(prop, 1, 12);
+
+	text_add(text, "");
+	for (uint32_t line = 1; line <= lines; line++) {
+		struct generate_prompt own = {.max_tokens = 5, .temperature = 0.5F, .line = line};
+		if (prop_chance(prop, 1, 4) && line < lines) {
+			text_add(text, prop_chance(prop, 1, 2) ? "\n" : " \t\n");
+			continue;
+		}
+		text_format(text, "{\"prompt\": \"%u\"", line);
+		if (prop_chance(prop, 1, 2)) {
+			own.max_tokens = prop_range(prop, 1, 9);
+			text_format(text, ", \"max_tokens\": %u", own.max_tokens);
+		}
+		if (prop_chance(prop, 1, 2)) {
+			own.temperature = (float)prop_below(prop, 3);
+			text_format(text, ", \"temperature\": %g", (double)own.temperature);
+		}
+		if (prop_chance(prop, 1, 2)) {
+			own.ignore_eos = prop_chance(prop, 1, 2);
+			text_format(
+				text, ", \"ignore_eos\": %s", own.ignore_eos ? "true" : "false");
+		}
+		text_add(text, "}\n");
+		expected[count++] = own;
+	}
+	prop_log(prop, "%s", text->bytes);
+	return count;
+}
+
+static void read_drawn_lines(struct prop *prop, const void *context)
+{
+	struct generate_prompt expected[12];
+	struct generate_prompts prompts = {.count = 0};
+	struct text text = {0};
+	struct error error = {STATUS_OK, ""};
+
+	(void)context;
+	uint32_t count = draw_lines(prop, &text, expected);
+	enum status status = read_prompts(text.bytes, &prompts, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	require_equal(prompts.count, count);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct generate_prompt *item = &prompts.items[i];
+		require_equal(item->line, expected[i].line);
+		require_equal(strtoul(item->text.bytes, NULL, 10), expected[i].line);
+		require_equal(item->max_tokens, expected[i].max_tokens);
+		require(item->temperature == expected[i].temperature, "prompt %u: temperature %g",
+			i, (double)item->temperature);
+		require_equal(item->ignore_eos, expected[i].ignore_eos);
+	}
+	generate_prompts_deinit(&prompts);
+	text_deinit(&text);
+}
+
+/* What a line does not say is as the command line has it, whatever the lines around it say. */
+Test(generate, a_line_overrides_options_for_itself_alone)
+{
+	const struct prop_options options = {
+		.name = "lines of prompts", .body = read_drawn_lines, .trials = 200};
+
+	cr_assert(prop_holds(&options));
+}
+
+/* Nothing in front of the first token: no runner could compute it. */
+Test(generate, a_prompt_without_tokens_is_refused)
+{
+	struct fixture fixture;
+	struct generate_prompts prompts = {.count = 0};
+	struct error error = {STATUS_OK, ""};
+
+	fixture_open(&fixture);
+	enum status status =
+		read_prompts("{\"prompt\": \"a\"}\n\n{\"prompt\": \"\"}\n", &prompts, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	require_equal(
+		generate_prompts_encode(&prompts, fixture.tokenizer, NULL, &error), STATUS_INPUT);
+	require(strstr(error.text, "prompts.jsonl:3: field prompt: found an empty text") != NULL,
+		"%s", error.text);
+	generate_prompts_deinit(&prompts);
+	fixture_close(&fixture);
 }
 
 Test(generate, a_bad_line_is_refused_by_its_number)
