@@ -60,6 +60,23 @@ Test(ties, have_no_tick_where_times_are_their_own)
 	require_tick(FIND(0, 0, 1234, 2777, 3456, 7891), 0, "");
 }
 
+/* One row in ten shares its time, and no fewer. */
+Test(ties, are_a_tenth_of_the_rows_at_least)
+{
+	for (uint32_t rows = 3; rows <= 200; rows++) {
+		for (uint32_t sharing = 0; sharing < 25 && sharing + 2 < rows; sharing++) {
+			struct tick_finder finder = {0};
+			for (uint32_t i = 0; i < rows; i++) {
+				uint64_t tick = i < rows - sharing ? i : rows - sharing - 1;
+				tick_finder_add(&finder, tick * 3000 * NS_PER_MS);
+			}
+			bool has_tick = 10 * sharing >= rows;
+			require((tick_finder_tick(&finder) > 0) == has_tick,
+				"%u of %u rows share a time", sharing, rows);
+		}
+	}
+}
+
 /* Times of a random tick, each rounded a little, behind a first row anywhere. */
 static void find_rounded(struct prop *prop, const void *context)
 {
@@ -98,7 +115,7 @@ static void make(struct spread_times *times, const char *path, uint64_t max_rows
 		error.text);
 }
 
-/* A trace of ticks of 3 s, of up to five rows each. */
+/* A trace of ticks of 3 s, of up to five rows each. After every seventh tick some have no row. */
 static uint32_t write_ticks(const char *folder, char *path, uint64_t *old_ns)
 {
 	static char text[1 << 16];
@@ -106,7 +123,7 @@ static uint32_t write_ticks(const char *folder, char *path, uint64_t *old_ns)
 	uint32_t rows = 0;
 
 	for (uint32_t tick = 0; tick < 200; tick++) {
-		uint32_t at_ms = tick * 3000 - (tick > 0 && tick % 4 == 0);
+		uint32_t at_ms = (tick + tick / 7 * 4) * 3000 - (tick > 0 && tick % 4 == 0);
 		for (uint32_t i = 0; i <= tick * 7 % 5; i++) {
 			used += (size_t)snprintf(text + used, sizeof(text) - used,
 				"{\"timestamp\":%u,\"input_length\":1,\"output_length\":1}\n",
@@ -134,7 +151,7 @@ Test(ties, are_spread_inside_their_tick_in_order)
 	require_equal(times.row_count, rows);
 	require_equal(few.row_count, 10);
 	uint32_t differing = 0;
-	uint64_t before_ns = 0;
+	uint64_t before_ns = 0, moved_to_ns = 0; /* the latest row moved within its tick */
 	for (uint32_t i = 0; i < rows; i++) {
 		uint64_t offset = times.offset_ns[i], new_ns = old_ns[i] + offset;
 		require(offset < 3000 * NS_PER_MS, "row %u", i);
@@ -143,7 +160,9 @@ Test(ties, are_spread_inside_their_tick_in_order)
 		differing += offset != other.offset_ns[i];
 		before_ns = new_ns;
 		sum += (double)offset;
+		moved_to_ns = offset > 0 ? old_ns[i] : moved_to_ns;
 	}
+	require_equal(moved_to_ns, old_ns[rows - 1]); /* no row shows how long the last tick is */
 	require(differing > rows * 9 / 10, "another seed gives the same times");
 	double mean_ms = sum / rows / (double)NS_PER_MS;
 	require(mean_ms > 1350 && mean_ms < 1650, "mean offset %g ms of 3 s", mean_ms);
