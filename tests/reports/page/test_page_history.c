@@ -8,6 +8,7 @@
 
 #include "engine/base/text.h"
 #include "reports/report.h"
+#include "reports/results/gate_words.h"
 #include "tests/harness/files.h"
 #include "tests/harness/made_history.h"
 #include "tests/harness/made_result.h"
@@ -171,6 +172,166 @@ Test(page_history, a_level_alone_is_no_worse)
 
 	require_has(page, ". No figure is worse than in the level before its own.");
 	free(page);
+}
+
+/* ---- the table of the last run, of drawn histories ---- */
+
+enum { DRAWN_CASES = 14, DRAWN_RUNS = 12, DRAWN_FIGURES = 3 };
+
+static const char *const drawn_figures[DRAWN_FIGURES] = {"ttft.p99", "tpot.p99", "e2e.p99"};
+
+struct drawn_case {
+	uint32_t index;
+	enum gate_status status; /* of the last run */
+	uint32_t since;		 /* run from which on it has this status */
+	uint32_t worse, better;	 /* figures */
+};
+
+static uint32_t draw_below(uint64_t *state, uint32_t bound)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*state >> 33) % bound;
+}
+
+/* Cases of which several have the same status, and of these several as many worse figures. */
+static void draw_cases(struct drawn_case *cases, uint64_t *state)
+{
+	static const enum gate_status few[] = {
+		GATE_PASS, GATE_IMPROVED, GATE_REGRESSED, GATE_CHANGED, GATE_INVALID};
+	uint32_t kinds = 1 + draw_below(state, 5);
+
+	for (uint32_t i = 0; i < DRAWN_CASES; i++) {
+		struct drawn_case *own = &cases[i];
+		*own = (struct drawn_case){.index = i,
+			.status = few[draw_below(state, kinds)],
+			.since = draw_below(state, DRAWN_RUNS),
+			.worse = draw_below(state, DRAWN_FIGURES + 1)};
+		own->better = draw_below(state, DRAWN_FIGURES + 1 - own->worse);
+	}
+}
+
+/* Figures rise, fall or stay at a run in the middle. */
+static void add_drawn_case(struct text *out, const struct drawn_case *own, uint32_t run)
+{
+	enum gate_status before = own->status == GATE_NEW ? GATE_FAILED : GATE_NEW;
+
+	text_format(out, "%s\"case%u\":{\"verdict\":\"%s\",\"figures\":{",
+		own->index == 0 ? "" : ",", own->index,
+		gate_status_words[run < own->since ? before : own->status]);
+	for (uint32_t i = 0; i < DRAWN_FIGURES; i++) {
+		int change = i < own->worse ? 1 : i < own->worse + own->better ? -1 : 0;
+		text_format(out, "%s\"%s\":%d", i == 0 ? "" : ",", drawn_figures[i],
+			run < DRAWN_RUNS / 2 ? 80 : 80 + 10 * change);
+	}
+	text_add(out, "}}");
+}
+
+static void write_drawn(const struct drawn_case *cases)
+{
+	struct text text = {0};
+
+	for (uint32_t run = 0; run < DRAWN_RUNS; run++) {
+		text_format(&text, "{\"commit\":\"a%u\",\"date\":\"2026\",\"cases\":{", run);
+		for (uint32_t i = 0; i < DRAWN_CASES; i++) {
+			add_drawn_case(&text, &cases[i], run);
+		}
+		text_add(&text, "}}\n");
+	}
+	temporary_write(folder, "drawn.jsonl", text.bytes, path);
+	text_deinit(&text);
+}
+
+/* Whether a stands above b: what costs more, then the later status, then more worse figures, then
+   the order of the file. */
+static bool is_above(const struct drawn_case *a, const struct drawn_case *b)
+{
+	if (gate_status_costs[a->status] != gate_status_costs[b->status]) {
+		return gate_status_costs[a->status] > gate_status_costs[b->status];
+	}
+	if (a->status != b->status) {
+		return a->status > b->status;
+	}
+	return a->worse != b->worse ? a->worse > b->worse : a->index < b->index;
+}
+
+static void require_drawn_row(const char *row, const struct drawn_case *own)
+{
+	char part[160];
+	uint32_t runs = DRAWN_RUNS - own->since, changes = own->worse + own->better;
+
+	snprintf(part, sizeof(part), ">case%u</th>", own->index);
+	require_has(row, part);
+	snprintf(part, sizeof(part), ">%s</span></td>", gate_status_words[own->status]);
+	require_has(row, part);
+	snprintf(part, sizeof(part), "<td class=\"words\">a%u, %u %s%s</td></tr>", own->since, runs,
+		runs == 1 ? "run" : "runs", own->since == 0 ? " (all)" : "");
+	require_has(row, part);
+	require_equal(occurrences(row, " since a6"), changes);
+	require_equal(occurrences(row, "+12.5"), own->worse);
+	require_equal(occurrences(row, "<td class=\"words worse\">"), own->worse > 0);
+	require_equal(occurrences(row, "<td class=\"words better\">"), own->better > 0);
+}
+
+/* Above the table: how many cases have each status, the worst first, and how much is worse. */
+static void require_sentences(const char *page, const struct drawn_case *cases)
+{
+	struct text text = {0};
+	uint32_t worse = 0, worse_cases = 0;
+
+	for (uint32_t status = GATE_STATUS_COUNT; status-- > 0;) {
+		uint32_t count = 0;
+		for (uint32_t i = 0; i < DRAWN_CASES; i++) {
+			count += cases[i].status == status;
+		}
+		if (count > 0) {
+			text_format(&text, "%s%u %s", text.byte_count == 0 ? "\">" : ", ", count,
+				gate_status_words[status]);
+		}
+	}
+	text_add(&text, "</p>");
+	require_has(page, text.bytes);
+	text_deinit(&text);
+	for (uint32_t i = 0; i < DRAWN_CASES; i++) {
+		worse += cases[i].worse;
+		worse_cases += cases[i].worse > 0;
+	}
+	text_format(&text, ". %u %s of %u %s ", worse, worse == 1 ? "figure" : "figures",
+		worse_cases, worse_cases == 1 ? "case" : "cases");
+	require_has(page, worse == 0 ? ". No figure is worse" : text.bytes);
+	text_deinit(&text);
+}
+
+Test(page_history, cases_are_sorted_by_what_needs_work, .timeout = 120)
+{
+	uint64_t state = 5;
+
+	for (uint32_t trial = 0; trial < 12; trial++) {
+		struct drawn_case cases[DRAWN_CASES];
+		const char *file = path;
+		draw_cases(cases, &state);
+		write_drawn(cases);
+		char *page = make_page(folder, &file, 1, "page.html");
+		require_sentences(page, cases);
+		char *at = strstr(page, "id=\"last\"");
+		require(at != NULL, "no table of the last run");
+		for (uint32_t i = 0; i < DRAWN_CASES; i++) {
+			const struct drawn_case *first = NULL; /* of those that are not shown yet */
+			for (uint32_t j = 0; j < DRAWN_CASES; j++) {
+				bool is_shown = cases[j].index == UINT32_MAX;
+				bool is_first = first == NULL || is_above(&cases[j], first);
+				first = !is_shown && is_first ? &cases[j] : first;
+			}
+			at = strstr(at, "<tr><th scope=\"row\">");
+			require(at != NULL, "%u rows", i);
+			char *end = strstr(at, "</tr>") + strlen("</tr>"), kept = *end;
+			*end = '\0';
+			require_drawn_row(at, first);
+			*end = kept;
+			at = end;
+			cases[first - cases].index = UINT32_MAX;
+		}
+		free(page);
+	}
 }
 
 /* Of a figure like the utilisation more is neither better nor worse. */
