@@ -299,7 +299,8 @@ void make_plan(const char *folder, const char *name, const struct made_plan *mad
 
 /* ---- a sweep ---- */
 
-static const char *const parameter_names[] = {"kv-blocks", "max-num-seqs", "policy", "model"};
+static const char *const parameter_names[] = {
+	"kv-blocks", "max-num-seqs", "policy", "model", "block-size"};
 
 static void value_of(uint32_t parameter, uint32_t index, char *text)
 {
@@ -316,15 +317,18 @@ static void value_of(uint32_t parameter, uint32_t index, char *text)
 	case 2:
 		snprintf(text, 32, "%s", policies[index]);
 		break;
-	default:
+	case 3:
 		snprintf(text, 32, "%s", models[index]);
+		break;
+	default:
+		snprintf(text, 32, "%u", 16u << index);
 		break;
 	}
 }
 
 static uint32_t value_count(const struct made_sweep *made, uint32_t parameter)
 {
-	uint32_t most = parameter == 2 ? 3 : parameter == 3 ? 2 : 8;
+	uint32_t most = parameter == 2 ? 3 : parameter >= 3 ? 2 : 8;
 
 	return made->values < most ? made->values : most;
 }

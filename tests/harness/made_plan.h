@@ -26,7 +26,7 @@ extern const struct made_plan made_plan_ordinary;
 void make_plan(const char *folder, const char *name, const struct made_plan *made, char *path);
 
 struct made_sweep {
-	uint32_t parameters; /* 1 to 4: kv-blocks, max-num-seqs, policy, model */
+	uint32_t parameters; /* 1 to 5: kv-blocks, max-num-seqs, policy, model, block-size */
 	uint32_t values;     /* of each but the policy; at most 8 */
 	bool has_failures;   /* every seventh run failed, the last is missing */
 	bool has_cache;

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "engine/base/text.h"
+#include "reports/results/sweep_file.h"
 #include "tests/harness/files.h"
 #include "tests/harness/made_history.h"
 #include "tests/harness/made_plan.h"
@@ -176,6 +178,59 @@ Test(drawn_scripts, a_sweep_of_one_parameter_is_lines)
 	free(scripts);
 }
 
+/* Another first value of the parameter, in both files of a sweep. */
+static void replace_first_value(const char *value)
+{
+	static const char *const files[] = {"sweep.json", "sweep.tsv"};
+	static const char *const from[] = {"\"256\"", "\t256\t"};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		char file[2 * TEMPORARY_PATH_BYTES], end = from[i][0];
+		struct text other = {0};
+		snprintf(file, sizeof(file), "%s/%s", path, files[i]);
+		char *text = file_read(file, NULL);
+		require(strstr(text, from[i]) != NULL, "%s has no value 256", files[i]);
+		for (const char *at = text; *at != '\0';) {
+			bool is_value = strncmp(at, from[i], strlen(from[i])) == 0;
+			text_add_bytes(&other, at, 1);
+			text_add(&other, is_value ? value : "");
+			text_add_bytes(&other, &end, is_value);
+			at += is_value ? strlen(from[i]) : 1;
+		}
+		file_write(file, other.bytes, other.byte_count);
+		text_deinit(&other);
+		free(text);
+	}
+}
+
+/* An axis is logarithmic where all values are above 0 and the largest is 8 times the least, in
+   whatever order they stand. The first of 256, 512, ... is replaced. */
+Test(drawn_scripts, an_axis_is_logarithmic_over_a_wide_range)
+{
+	static const struct {
+		uint32_t values;
+		const char *first;
+		double least;
+		bool is_log;
+	} cases[] = {{3, "256", 256, false}, {4, "256", 256, true}, {4, "257", 257, false},
+		{4, "255", 255, true}, {4, "0", 0, false}, {2, "4096", 512, true},
+		{3, "4095", 512, false}, {2, "64", 64, true}, {2, "65", 65, false}};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct made_sweep made = made_sweep_ordinary;
+		char name[32];
+		made.values = cases[i].values;
+		snprintf(name, sizeof(name), "sweep%u", i);
+		make_sweep(folder, name, &made, path);
+		replace_first_value(cases[i].first);
+		char *scripts = scripts_of_page();
+		require_variable(scripts, "is_log", cases[i].is_log);
+		require_variable(scripts, "tic_at_1", strtod(cases[i].first, NULL));
+		require_variable(scripts, "tic_total", cases[i].values);
+		free(scripts);
+	}
+}
+
 Test(drawn_scripts, a_sweep_of_two_parameters_is_maps)
 {
 	struct made_sweep made = made_sweep_ordinary;
@@ -210,6 +265,71 @@ Test(drawn_scripts, a_sweep_of_four_parameters_has_panels)
 	/* 512 / 3512 * 128 / 138 * 1.6 / 2: the second policy and the second model. */
 	REQUIRE_LINES(scripts, "5\t3\t512\t10.8177");
 	free(scripts);
+}
+
+/* The number behind the variable whose text is `text`, such as 3 of panel_name_3; 0: none. */
+static uint32_t number_of(const char *scripts, const char *variable, const char *text)
+{
+	char line[256];
+
+	for (uint32_t i = 1; i <= 12; i++) {
+		snprintf(line, sizeof(line), "\n%s_%u = '%s'\n", variable, i, text);
+		if (strstr(scripts, line) != NULL) {
+			return i;
+		}
+	}
+	return 0;
+}
+
+/* The row of a run stands in the panel and the curve that are named by its values. */
+static void require_drawn_run(const char *scripts, const struct sweep_file *sweep, uint32_t index)
+{
+	const struct sweep_run *run = &sweep->runs[index];
+	struct text panel = {0};
+	const char *value[SWEEP_PARAMETERS_MAX];
+	char curve[64], row[128];
+	uint32_t rate = 0;
+
+	for (uint32_t i = 0; i < sweep->parameter_count; i++) {
+		value[i] = sweep->parameters[i].values[run->values[i]];
+	}
+	for (uint32_t i = 2; i < sweep->parameter_count; i++) {
+		text_format(
+			&panel, "%s%s %s", i == 2 ? "" : ", ", sweep->parameters[i].name, value[i]);
+	}
+	snprintf(curve, sizeof(curve), "%s %s", sweep->parameters[1].name, value[1]);
+	while (strcmp(sweep_metrics[rate], "output_tokens_per_s") != 0) {
+		rate++;
+	}
+	uint32_t panel_number = number_of(scripts, "panel_name", panel.bytes);
+	uint32_t curve_number = number_of(scripts, "curve_name", curve);
+	require(panel_number > 0 && curve_number > 0, "no '%s' or no '%s'", panel.bytes, curve);
+	snprintf(row, sizeof(row), "\n%u\t%u\t%s\t%.9g\n", panel_number, curve_number, value[0],
+		run->metrics[rate].value);
+	require(strstr(scripts, row) != NULL, "run %s is not drawn at%s", run->name, row);
+	text_deinit(&panel);
+}
+
+/* Up to 12 panels and 8 curves all runs are drawn, each where its values say. */
+Test(drawn_scripts, a_run_is_drawn_in_the_panel_of_its_values)
+{
+	static const struct made_sweep sweeps[] = {{.parameters = 3, .values = 8},
+		{.parameters = 4, .values = 3}, {.parameters = 5, .values = 3}};
+
+	for (uint32_t i = 0; i < sizeof(sweeps) / sizeof(sweeps[0]); i++) {
+		struct sweep_file sweep;
+		struct error error = {0};
+		char name[32];
+		snprintf(name, sizeof(name), "sweep%u", i);
+		make_sweep(folder, name, &sweeps[i], path);
+		char *scripts = scripts_of_page();
+		require(sweep_file_open(&sweep, path, &error) == STATUS_OK, "%s", error.text);
+		for (uint32_t run = 0; run < sweep.run_count; run++) {
+			require_drawn_run(scripts, &sweep, run);
+		}
+		sweep_file_close(&sweep);
+		free(scripts);
+	}
 }
 
 /* Arrivals at 0.5, 1.5, 1.5 and 4.5 s. Quantile i of 200 of four values is value floor(3 i / 200).
