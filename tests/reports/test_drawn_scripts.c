@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "engine/base/text.h"
+#include "reports/results/plan_file.h"
 #include "reports/results/sweep_file.h"
 #include "tests/harness/files.h"
 #include "tests/harness/made_history.h"
@@ -154,6 +155,100 @@ Test(drawn_scripts, a_plan_has_its_answer_and_intervals)
 	REQUIRE_LINES(scripts, "1\t88.4955752\t260\t0\t0", "2\t88.4955752\t373.75\t0\t0",
 		"1\t30\t2088\t1\t1", "2\t39\t6003\t1\t0");
 	require_equal(occurrences(scripts, "\t0\t0\n"), 24);
+	free(scripts);
+}
+
+/* The cells of a row, each ended by a zero byte; how many. line is written to. */
+static uint32_t split_row(char *line, char **cells, uint32_t most)
+{
+	uint32_t count = 0;
+
+	for (char *at = line; at != NULL && count < most; count++) {
+		cells[count] = at;
+		at = strchr(at, '\t');
+		if (at != NULL) {
+			*at++ = '\0';
+		}
+	}
+	return count;
+}
+
+/* Whether a run of the search is its own, of the trace as it is. */
+static bool is_of_search(const char *purpose)
+{
+	return strcmp(purpose, probe_purposes[PROBE_SAMPLING]) != 0 &&
+	       strcmp(purpose, probe_purposes[PROBE_MODEL]) != 0;
+}
+
+/* Writes plan.tsv with purposes and lost replicas in turn. The rows of the best configuration that
+   are of its search are added to `shown`, the others of it to `hidden`, each as a line. Returns the
+   most replicas that are lost. */
+static uint32_t vary_probes(struct text *shown, struct text *hidden)
+{
+	enum { CELLS_MAX = 64 };
+	char file[2 * TEMPORARY_PATH_BYTES], *names[CELLS_MAX], *cells[CELLS_MAX], *rest = NULL;
+	struct text other = {0};
+	uint32_t row = 0, most = 0;
+
+	snprintf(file, sizeof(file), "%s/plan.tsv", path);
+	char *text = file_read(file, NULL);
+	char *header = strtok_r(text, "\n", &rest);
+	text_add(&other, header);
+	text_add(&other, "\n");
+	uint32_t count = split_row(header, names, CELLS_MAX);
+	for (char *line; (line = strtok_r(NULL, "\n", &rest)) != NULL; row++) {
+		uint32_t lost = row % 5 == 2 ? 3 : row % 3, purpose = row % PROBE_PURPOSE_COUNT;
+		struct text made = {0};
+		require_equal(split_row(line, cells, CELLS_MAX), count);
+		for (uint32_t i = 0; i < count; i++) {
+			bool is_purpose = strcmp(names[i], "purpose") == 0;
+			char number[16];
+			snprintf(number, sizeof(number), "%u", lost);
+			text_add(&made, i == 0 ? "" : "\t");
+			text_add(&made, is_purpose			? probe_purposes[purpose]
+					: strcmp(names[i], "lost") == 0 ? number
+									: cells[i]);
+		}
+		text_add(&made, "\n");
+		text_add(&other, made.bytes);
+		if (strcmp(cells[0], "c0") == 0) {
+			text_add(
+				is_of_search(probe_purposes[purpose]) ? shown : hidden, made.bytes);
+		}
+		text_deinit(&made);
+		most = lost > most ? lost : most;
+	}
+	file_write(file, other.bytes, other.byte_count);
+	text_deinit(&other);
+	free(text);
+	return most;
+}
+
+/* In the three figures over load: the best configuration's runs of the trace as it is, whatever
+   they were for, and no draws of other traces or step times. */
+Test(drawn_scripts, a_plan_shows_the_runs_of_its_search)
+{
+	struct made_plan made = made_plan_ordinary;
+	struct text shown = {0}, hidden = {0};
+	char *rest = NULL, row[4096];
+
+	made.configurations = 2;
+	make_plan(folder, "plan", &made, path);
+	uint32_t lost = vary_probes(&shown, &hidden);
+	char *scripts = scripts_of_page();
+	require_variable(scripts, "lost_own", lost);
+	require(lost > 0, "no replica is lost");
+	for (uint32_t i = 0; i < 2; i++) {
+		char *lines = i == 0 ? shown.bytes : hidden.bytes;
+		for (char *line = strtok_r(lines, "\n", &rest); line != NULL;
+			line = strtok_r(NULL, "\n", &rest)) {
+			snprintf(row, sizeof(row), "\n%s\n", line);
+			require(occurrences(scripts, row) == (i == 0 ? 3 : 0), "%u times %s",
+				occurrences(scripts, row), line);
+		}
+	}
+	text_deinit(&shown);
+	text_deinit(&hidden);
 	free(scripts);
 }
 
