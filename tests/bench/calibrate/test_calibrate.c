@@ -316,7 +316,7 @@ TestSuite(fit, .init = set_up, .fini = tear_down);
 /* An H200 that computes qwen3-0.6b. */
 static struct calibrate_setup setup_of_h200(void)
 {
-	struct calibrate_setup setup;
+	struct calibrate_setup setup = {0};
 	struct gpu_profile gpu;
 	struct error error = {0};
 

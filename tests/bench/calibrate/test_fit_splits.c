@@ -108,7 +108,7 @@ static void require_errors(const char *model, const char *what, const struct pro
 static void try_splits(const char *model, const struct split *splits, size_t count)
 {
 	struct calibrate_points points;
-	struct calibrate_setup setup;
+	struct calibrate_setup setup = {0};
 
 	open_points(&points, &setup, model);
 	for (size_t i = 0; i < count; i++) {
@@ -139,7 +139,7 @@ Test(fit_splits, of_qwen3_8b)
 static void try_thirds(const char *model, const struct split *most)
 {
 	struct calibrate_points points;
-	struct calibrate_setup setup;
+	struct calibrate_setup setup = {0};
 	struct calibrate_fit fit;
 	struct profile_errors all = {0};
 
