@@ -1,0 +1,433 @@
+#include <criterion/criterion.h>
+
+#include <cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reports/page/page_plan.h"
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+
+/* The tables of a plan's page, of drawn plans in which figures are missing, zero, equal or all the
+   same: each cell is found by the title of its column and compared with the plan. */
+
+enum {
+	CONFIGURATIONS_MOST = 4,
+	PROBES_MOST = 4,
+	CELLS_MOST = 40,
+	CELL_BYTES = 400,
+	NAMES_BYTES = 100,
+#define COUNT_VERDICT(name, text) +1
+	VERDICTS = 0 VERDICT_LIST(COUNT_VERDICT),
+#undef COUNT_VERDICT
+};
+
+struct drawn_plan {
+	struct plan_file plan;
+	struct plan_configuration configurations[CONFIGURATIONS_MOST];
+	struct plan_probe probes[PROBES_MOST];
+	char names[CONFIGURATIONS_MOST][16];
+	cJSON *same[CONFIGURATIONS_MOST];
+};
+
+/* Often none, often 0 or 1, often equal to another. */
+static struct result_value draw_value(struct prop *prop)
+{
+	static const double values[] = {0, 1, 0.25, 0.5, 0.9995, 2, 12, 999.5, 1234, 1e6};
+
+	if (prop_chance(prop, 1, 4)) {
+		return (struct result_value){0};
+	}
+	double value = prop_chance(prop, 1, 2) ? values[prop_below(prop, 10)]
+					       : (double)prop_below(prop, 100000) / 64;
+	return (struct result_value){true, value};
+}
+
+static struct plan_interval draw_interval(struct prop *prop)
+{
+	struct plan_interval interval = {draw_value(prop), draw_value(prop)};
+
+	if (interval.low.has_value && interval.high.has_value &&
+		interval.low.value > interval.high.value) {
+		return (struct plan_interval){interval.high, interval.low};
+	}
+	return interval;
+}
+
+static void draw_answer(struct prop *prop, struct plan_answer *answer)
+{
+	static const char *const varied[][2] = {
+		{"rate", "requests/s"}, {"speedup", ""}, {"replicas", "replicas"}};
+	uint32_t kind = (uint32_t)prop_below(prop, 3);
+
+	*answer = (struct plan_answer){.vary = varied[kind][0],
+		.unit = varied[kind][1],
+		.sentence = "so much",
+		.binding = prop_chance(prop, 1, 2) ? "ttft & co" : "",
+		.is_least = kind == 2};
+	answer->highest_pass = draw_value(prop);
+	answer->lowest_fail = draw_value(prop);
+	answer->lowest_pass = draw_value(prop);
+	answer->highest_fail = draw_value(prop);
+	answer->cost_per_million_tokens = draw_value(prop);
+}
+
+static void draw_configuration(struct prop *prop, struct drawn_plan *drawn, uint32_t index)
+{
+	struct plan_configuration *one = &drawn->configurations[index];
+
+	snprintf(drawn->names[index], sizeof(drawn->names[index]), "<c%u>", index);
+	drawn->same[index] = cJSON_CreateArray();
+	for (uint32_t i = 0; i < index; i++) {
+		if (prop_chance(prop, 1, 2)) {
+			cJSON_AddItemToArray(
+				drawn->same[index], cJSON_CreateString(drawn->names[i]));
+		}
+	}
+	*one = (struct plan_configuration){.name = drawn->names[index],
+		.options = prop_chance(prop, 1, 2) ? "" : "--policy vllm",
+		.profile = "h200",
+		.is_calibrated = prop_chance(prop, 1, 2),
+		.gpus = prop_range(prop, 1, 8),
+		.goodput_per_gpu = draw_value(prop),
+		.against_best = draw_value(prop),
+		.goodput_per_gpu_interval = draw_interval(prop),
+		.against_best_interval = draw_interval(prop),
+		.utilisation = draw_value(prop),
+		.throughput_per_gpu = draw_value(prop),
+		.speed_per_user = draw_value(prop),
+		.rank = index + 1,
+		.same_as = drawn->same[index],
+		.on_pareto_front = prop_chance(prop, 1, 2)};
+	draw_answer(prop, &one->answer);
+}
+
+static void draw_probe(struct prop *prop, struct drawn_plan *drawn, struct plan_probe *probe)
+{
+	*probe = (struct plan_probe){
+		.configuration = (uint32_t)prop_below(prop, drawn->plan.configuration_count),
+		.purpose = (enum probe_purpose)prop_below(prop, PROBE_PURPOSE_COUNT),
+		.has_verdict = prop_chance(prop, 2, 3),
+		.verdict = (enum verdict)prop_below(prop, VERDICTS),
+		.failure = prop_chance(prop, 1, 5) ? "no <memory>" : NULL};
+#define NO_NUMBER(name)
+#define DRAW_NUMBER(name, places, maximum) probe->name = draw_value(prop);
+	PROBE_COLUMN_LIST(NO_NUMBER, DRAW_NUMBER)
+#undef NO_NUMBER
+#undef DRAW_NUMBER
+	if (probe->passes.has_value) {
+		probe->passes.value = (double)prop_below(prop, 2);
+	}
+	for (uint32_t i = 0; i < drawn->plan.limits.count; i++) {
+		probe->limits[i] = draw_value(prop);
+	}
+}
+
+static void draw_plan(struct prop *prop, struct drawn_plan *drawn)
+{
+	static const char *const limited[] = {"ttft.p95", "hit_rate", "output_tokens_per_s"};
+
+	memset(drawn, 0, sizeof(*drawn));
+	drawn->plan.configurations = drawn->configurations;
+	drawn->plan.configuration_count = prop_range(prop, 1, CONFIGURATIONS_MOST);
+	drawn->plan.probes = drawn->probes;
+	drawn->plan.probe_count = prop_below(prop, PROBES_MOST + 1);
+	drawn->plan.limits.count = prop_range(prop, 0, 3);
+	drawn->plan.slo_ttft_ms = draw_value(prop);
+	draw_answer(prop, &drawn->plan.answer);
+	for (uint32_t i = 0; i < drawn->plan.limits.count; i++) {
+		drawn->plan.limits.list[i].metric = metric_find(limited[i]);
+	}
+	for (uint32_t i = 0; i < drawn->plan.configuration_count; i++) {
+		draw_configuration(prop, drawn, i);
+	}
+	for (uint32_t i = 0; i < drawn->plan.probe_count; i++) {
+		draw_probe(prop, drawn, &drawn->probes[i]);
+	}
+}
+
+static void free_plan(struct drawn_plan *drawn)
+{
+	for (uint32_t i = 0; i < drawn->plan.configuration_count; i++) {
+		cJSON_Delete(drawn->same[i]);
+	}
+}
+
+/* ---- a table by its titles ---- */
+
+struct row {
+	uint32_t count;
+	char cells[CELLS_MOST][CELL_BYTES];
+};
+
+struct shown_table {
+	struct row titles, row;
+	const char *at; /* behind the row */
+};
+
+/* Takes the next row apart. False: there is none. */
+static bool take_row(const char **at, struct row *row)
+{
+	const char *from = strstr(*at, "<tr>"), *end = from == NULL ? NULL : strstr(from, "</tr>");
+
+	if (end == NULL) {
+		return false;
+	}
+	row->count = 0;
+	for (from += 4; from < end;) {
+		const char *text = strchr(from, '>') + 1, *close = text;
+		while (strncmp(close, "</td>", 5) != 0 && strncmp(close, "</th>", 5) != 0) {
+			close++;
+		}
+		require(row->count < CELLS_MOST && close - text < CELL_BYTES, "a larger row");
+		snprintf(row->cells[row->count++], CELL_BYTES, "%.*s", (int)(close - text), text);
+		from = close + 5;
+	}
+	*at = end + 5;
+	return true;
+}
+
+static void open_table(struct shown_table *table, const char *page)
+{
+	table->at = page;
+	require(take_row(&table->at, &table->titles), "no titles");
+}
+
+static const char *cell_of(const struct shown_table *table, const char *title)
+{
+	for (uint32_t i = 0; i < table->titles.count; i++) {
+		if (strcmp(table->titles.cells[i], title) == 0) {
+			return table->row.cells[i];
+		}
+	}
+	require(false, "no column '%s'", title);
+	return "";
+}
+
+static void require_text(const struct shown_table *table, const char *title, const char *expected)
+{
+	const char *found = cell_of(table, title);
+
+	require(strcmp(found, expected) == 0, "%s: '%s', expected '%s'", title, found, expected);
+}
+
+static void require_number(const struct shown_table *table, const char *title,
+	enum number_format format, struct result_value value)
+{
+	struct text text = {0};
+
+	text_add_number(&text, format, value.has_value, value.value);
+	require_text(table, title, text.bytes);
+	text_deinit(&text);
+}
+
+/* `none` where there is no load. */
+static void require_load(const struct shown_table *table, const char *title,
+	const struct plan_answer *answer, struct result_value value, const char *none)
+{
+	struct text text = {0};
+
+	if (value.has_value) {
+		page_load(&text, answer, value.value);
+	}
+	require_text(table, title, value.has_value ? text.bytes : none);
+	text_deinit(&text);
+}
+
+/* ---- the runs of the search ---- */
+
+static void require_probe(const struct drawn_plan *drawn, const struct shown_table *table,
+	const struct plan_probe *probe)
+{
+	const struct plan_file *plan = &drawn->plan;
+	char name[32];
+
+	require_equal(table->row.count, table->titles.count);
+	require_load(table, "Load", &plan->answer, probe->load, "\u2013");
+	if (plan->configuration_count > 1) {
+		snprintf(name, sizeof(name), "&lt;c%u&gt;", probe->configuration);
+		require_text(table, "Configuration", name);
+	}
+	require_text(table, "Purpose", probe_purposes[probe->purpose]);
+	require_number(table, "Replicate", NUMBER_COUNT, probe->replicate);
+	require_number(table, "Step time \u00d7", NUMBER_RATE, probe->step_time_scale);
+	require_number(table, "Replicas", NUMBER_COUNT, probe->replicas);
+	require_number(table, "Requests/s offered", NUMBER_RATE, probe->offered_requests_per_s);
+	require_number(table, plan->slo_ttft_ms.has_value ? "Within the SLO" : "Finished",
+		NUMBER_SHARE, probe->attained);
+	require_number(table, "Goodput, requests/s", NUMBER_RATE, probe->goodput_requests_per_s);
+	require_number(table, "Output tokens/s", NUMBER_RATE, probe->output_tokens_per_s);
+	require_number(table, "TTFT, median", NUMBER_TIME_MS, probe->ttft_p50_ms);
+	require_number(table, "TTFT, p99", NUMBER_TIME_MS, probe->ttft_p99_ms);
+	require_number(table, "TPOT, median", NUMBER_TIME_MS, probe->tpot_p50_ms);
+	require_number(table, "TPOT, p99", NUMBER_TIME_MS, probe->tpot_p99_ms);
+	require_number(table, "Hit rate", NUMBER_SHARE, probe->hit_rate);
+	require_number(table, "Preemptions", NUMBER_COUNT, probe->preemptions);
+	require_number(table, "Utilisation", NUMBER_SHARE, probe->utilisation);
+	for (uint32_t i = 0; i < plan->limits.count; i++) {
+		const struct metric *metric = plan->limits.list[i].metric;
+		require_number(table, metric->name, metric->format, probe->limits[i]);
+	}
+	require_text(table, "SLO",
+		probe->failure != NULL	   ? "not run: no &lt;memory&gt;"
+		: !probe->passes.has_value ? "\u2013"
+		: probe->passes.value > 0  ? "passes"
+					   : "fails");
+}
+
+static const char *verdict_text(const struct plan_probe *probe)
+{
+	static const char *const names[] = {
+#define VERDICT_NAME(name, text) text,
+		VERDICT_LIST(VERDICT_NAME)
+#undef VERDICT_NAME
+	};
+
+	return probe->has_verdict ? names[probe->verdict] : "\u2013";
+}
+
+static void body_probes(struct prop *prop, const void *context)
+{
+	struct drawn_plan drawn;
+	struct shown_table table;
+	struct text page = {0};
+	uint64_t rows = 0;
+
+	(void)context;
+	draw_plan(prop, &drawn);
+	page_plan_probes(&page, &drawn.plan);
+	open_table(&table, page.bytes);
+	for (; take_row(&table.at, &table.row); rows++) {
+		require(rows < drawn.plan.probe_count, "more rows than runs");
+		require_probe(&drawn, &table, &drawn.probes[rows]);
+		require_text(&table, "Verdict", verdict_text(&drawn.probes[rows]));
+	}
+	require_equal(rows, drawn.plan.probe_count);
+	text_deinit(&page);
+	free_plan(&drawn);
+}
+
+Test(plan_tables, have_every_figure_of_every_run, .timeout = 120)
+{
+	const struct prop_options options = {
+		.name = "runs of a plan", .body = body_probes, .trials = 1000};
+
+	cr_assert(prop_holds(&options));
+}
+
+/* ---- configurations ---- */
+
+/* The share of the longest bar, which reaches to the largest value or upper end of all. */
+static void require_bar(const struct drawn_plan *drawn, const struct shown_table *table,
+	const struct plan_configuration *one)
+{
+	const struct plan_interval *interval = &one->goodput_per_gpu_interval;
+	double most = 0, value = one->goodput_per_gpu.value, low = value, high = value;
+	char expected[CELL_BYTES];
+
+	for (uint32_t i = 0; i < drawn->plan.configuration_count; i++) {
+		const struct plan_configuration *other = &drawn->configurations[i];
+		struct result_value end = other->goodput_per_gpu_interval.high;
+		most = other->goodput_per_gpu.has_value && other->goodput_per_gpu.value > most
+			       ? other->goodput_per_gpu.value
+			       : most;
+		most = end.has_value && end.value > most ? end.value : most;
+	}
+	if (interval->low.has_value) {
+		low = interval->low.value;
+	}
+	if (interval->high.has_value) {
+		high = interval->high.value;
+	}
+	snprintf(expected, sizeof(expected),
+		"<span class=\"interval sampling\"><i style=\"left:%.1f%%;width:%.1f%%\"></i>"
+		"<b style=\"left:%.1f%%\"></b></span>",
+		100 * low / most, 100 * (high - low) / most, 100 * value / most);
+	bool is_drawn = one->goodput_per_gpu.has_value && most > 0;
+	require_text(table, "95\u00a0% interval", is_drawn ? expected : "");
+}
+
+static void require_words(const struct drawn_plan *drawn, const struct shown_table *table,
+	const struct plan_configuration *one)
+{
+	const struct plan_interval *against = &one->against_best_interval;
+	char text[CELL_BYTES] = "", name[NAMES_BYTES];
+	struct text number = {0};
+
+	for (uint32_t i = 0; i < one->rank - 1; i++) {
+		snprintf(name, sizeof(name), "%s&lt;c%u&gt;", text[0] == '\0' ? "" : ", ", i);
+		const cJSON *item = NULL;
+		cJSON_ArrayForEach(item, one->same_as)
+		{
+			strcat(text, strcmp(item->valuestring, drawn->names[i]) == 0 ? name : "");
+		}
+	}
+	require_text(table, "Does not differ from", text[0] == '\0' ? "\u2013" : text);
+	text_add_number(&number, NUMBER_RATE, one->against_best.has_value, one->against_best.value);
+	if (against->low.has_value && against->high.has_value) {
+		text_format(&number, "<br><small>%.3g to %.3g</small>", against->low.value,
+			against->high.value);
+	}
+	require_text(table, "Of the best", number.bytes);
+	text_deinit(&number);
+	snprintf(text, sizeof(text), "%u. &lt;c%u&gt;%s<small>priced by h200%s</small>", one->rank,
+		one->rank - 1, one->options[0] == '\0' ? "" : "<small>--policy vllm</small>",
+		one->is_calibrated ? "" : " <span class=\"badge\">uncalibrated</span>");
+	require_text(table, "Configuration", text);
+}
+
+static void require_configuration(const struct drawn_plan *drawn, const struct shown_table *table,
+	const struct plan_configuration *one)
+{
+	const struct plan_answer *answer = &one->answer;
+
+	require_equal(table->row.count, table->titles.count);
+	require_words(drawn, table, one);
+	require_load(table, "Passes at", answer,
+		answer->is_least ? answer->lowest_pass : answer->highest_pass, "no load");
+	require_number(
+		table, "GPUs a replica", NUMBER_COUNT, (struct result_value){true, one->gpus});
+	require_number(table, "Goodput a GPU", NUMBER_RATE, one->goodput_per_gpu);
+	require_bar(drawn, table, one);
+	require_number(table, "Utilisation", NUMBER_SHARE, one->utilisation);
+	require_number(table, "Output tokens/s a GPU", NUMBER_RATE, one->throughput_per_gpu);
+	require_number(table, "Tokens/s a user", NUMBER_RATE, one->speed_per_user);
+	require_text(table, "Pareto front", one->on_pareto_front ? "yes" : "\u2013");
+	require_number(
+		table, "Cost of a million tokens", NUMBER_RATE, answer->cost_per_million_tokens);
+	require_text(table, "What binds", answer->binding[0] == '\0' ? "" : "ttft &amp; co");
+}
+
+static void body_configurations(struct prop *prop, const void *context)
+{
+	struct drawn_plan drawn;
+	struct shown_table table;
+	struct text page = {0};
+	uint32_t rows = 0;
+
+	(void)context;
+	draw_plan(prop, &drawn);
+	page_plan_configurations(&page, &drawn.plan);
+	if (drawn.plan.configuration_count == 1) {
+		require(page.byte_count == 0, "a table of one configuration");
+		free_plan(&drawn);
+		return;
+	}
+	open_table(&table, page.bytes);
+	for (; take_row(&table.at, &table.row); rows++) {
+		require(rows < drawn.plan.configuration_count, "more rows than configurations");
+		require_configuration(&drawn, &table, &drawn.configurations[rows]);
+	}
+	require_equal(rows, drawn.plan.configuration_count);
+	text_deinit(&page);
+	free_plan(&drawn);
+}
+
+Test(plan_tables, have_every_figure_of_every_configuration, .timeout = 120)
+{
+	const struct prop_options options = {
+		.name = "configurations of a plan", .body = body_configurations, .trials = 1000};
+
+	cr_assert(prop_holds(&options));
+}
