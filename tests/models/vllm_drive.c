@@ -205,6 +205,94 @@ static void require_counts(const struct step_counts *counts, const struct vllm_s
 	require_equal(counts->sampled_rows, own.sampled_rows);
 }
 
+/* How many running sequences hold each block, from all of their tables. */
+static void count_holders(const struct scheduler *real, uint32_t *holders)
+{
+	memset(holders, 0, VLLM_BLOCKS * sizeof(*holders));
+	for (const struct sequence *s = real->running.head; s != NULL; s = s->next) {
+		for (uint32_t i = 0; i < s->block_count; i++) {
+			holders[s->block_table[i]]++;
+		}
+	}
+}
+
+/* Queues and blocks are counted anew, and what is cached by the events. Block 0 is held by nobody
+   and never given. */
+static void require_state(const struct scheduler *real, const struct step_counts *counts)
+{
+	struct vllm_list waiting = {0}, running = {0};
+	uint32_t holders[VLLM_BLOCKS];
+	uint64_t used = 0, shared = 0, parts = 0, cached_free = 0, cached = 0, preempted = 0;
+	const uint32_t block_count = real->config.kv_block_count;
+
+	list_queue(&waiting, &real->waiting);
+	list_queue(&running, &real->running);
+	count_holders(real, holders);
+	for (uint32_t id = 1; id < block_count; id++) {
+		uint32_t count = holders[id];
+		require_equal(real->blocks.blocks[id].is_free, count == 0);
+		used += count > 0;
+		shared += count > 1 ? count - 1 : 0;
+		parts += count > 1 ? (uint64_t)(count - 1) * 65536 / count : 0;
+		cached_free += count == 0 && real->blocks.blocks[id].is_indexed;
+	}
+	for (size_t i = 0; i < real->events.count; i++) {
+		const struct event *event = &real->events.events[i];
+		cached += event->kind == EVENT_ADMIT ? event->a : 0;
+		preempted += event->kind == EVENT_PREEMPT;
+	}
+	require_equal(counts->running, running.count);
+	require_equal(counts->waiting, waiting.count);
+	require_equal(counts->used_blocks, used);
+	require_equal(counts->free_blocks, block_count - 1 - used);
+	require_equal(counts->shared_tokens, shared * real->config.block_size);
+	require_equal(counts->reread_tokens, parts * real->config.block_size / 65536);
+	require_equal(counts->cached_free_blocks, cached_free);
+	require_equal(counts->cached_tokens, cached);
+	require_equal(counts->preemptions, preempted);
+}
+
+/* The row of a request; NULL: it has none. */
+static const struct vllm_row *row_of_request(const struct vllm_step *now, uint64_t request)
+{
+	for (uint32_t i = 0; i < now->row_count; i++) {
+		if (now->rows[i].request == request) {
+			return &now->rows[i];
+		}
+	}
+	return NULL;
+}
+
+/* Each prefill row has one event, which says how much of it was computed before a preemption;
+   a withdrawn row has none. */
+static void require_chunks(struct vllm_drive *drive, const struct vllm_step *now)
+{
+	const struct event_list *events = &drive->real.events;
+	uint64_t chunks = 0;
+
+	for (size_t i = 0; i < events->count; i++) {
+		const struct event *event = &events->events[i];
+		if (event->kind != EVENT_CHUNK) {
+			continue;
+		}
+		const struct vllm_row *row = row_of_request(now, event->request);
+		require(row != NULL && !row->is_decode, "a chunk without a row");
+		uint32_t known = drive->computed_high[event->request];
+		uint32_t end = u32_min(row->first + row->count, known);
+		require_equal(event->a, row->first);
+		require_equal(event->b, row->count);
+		require_equal(event->is_sampled, row->is_sampled);
+		require_equal(event->recomputed, end > row->first ? end - row->first : 0);
+		chunks++;
+	}
+	require_equal(chunks, drive->real.batch.counts.prefill_rows);
+	for (uint32_t i = 0; i < now->row_count; i++) {
+		const struct vllm_row *row = &now->rows[i];
+		uint32_t *high = &drive->computed_high[row->request];
+		*high = u32_max(*high, row->first + row->count);
+	}
+}
+
 static void list_rows(struct vllm_drive *drive)
 {
 	const struct scheduler *real = &drive->real;
@@ -218,6 +306,8 @@ static void list_rows(struct vllm_drive *drive)
 		}
 	}
 	require_counts(&real->batch.counts, now);
+	require_state(real, &real->batch.counts);
+	require_chunks(drive, now);
 	require(!real->is_computing || real->batch.row_count == now->row_count,
 		"the batch has other rows");
 }

@@ -22,6 +22,7 @@ struct vllm_drive {
 	struct vllm_list backlog;	  /* added, and not in the scheduler's waiting queue yet */
 	uint32_t answered[VLLM_REQUESTS]; /* of requests that finished */
 	bool is_finished[VLLM_REQUESTS];
+	uint32_t computed_high[VLLM_REQUESTS]; /* tokens of a request that rows have reached */
 	struct vllm_step now;
 	struct vllm_step before; /* asynchronous: decided and not applied */
 	bool has_before;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "reports/page/page_plan.h"
+#include "tests/harness/page_table.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 
@@ -15,8 +16,6 @@
 enum {
 	CONFIGURATIONS_MOST = 4,
 	PROBES_MOST = 4,
-	CELLS_MOST = 40,
-	CELL_BYTES = 400,
 	NAMES_BYTES = 100,
 #define COUNT_VERDICT(name, text) +1
 	VERDICTS = 0 VERDICT_LIST(COUNT_VERDICT),
@@ -154,63 +153,7 @@ static void free_plan(struct drawn_plan *drawn)
 	}
 }
 
-/* ---- a table by its titles ---- */
-
-struct row {
-	uint32_t count;
-	char cells[CELLS_MOST][CELL_BYTES];
-};
-
-struct shown_table {
-	struct row titles, row;
-	const char *at; /* behind the row */
-};
-
-/* Takes the next row apart. False: there is none. */
-static bool take_row(const char **at, struct row *row)
-{
-	const char *from = strstr(*at, "<tr>"), *end = from == NULL ? NULL : strstr(from, "</tr>");
-
-	if (end == NULL) {
-		return false;
-	}
-	row->count = 0;
-	for (from += 4; from < end;) {
-		const char *text = strchr(from, '>') + 1, *close = text;
-		while (strncmp(close, "</td>", 5) != 0 && strncmp(close, "</th>", 5) != 0) {
-			close++;
-		}
-		require(row->count < CELLS_MOST && close - text < CELL_BYTES, "a larger row");
-		snprintf(row->cells[row->count++], CELL_BYTES, "%.*s", (int)(close - text), text);
-		from = close + 5;
-	}
-	*at = end + 5;
-	return true;
-}
-
-static void open_table(struct shown_table *table, const char *page)
-{
-	table->at = page;
-	require(take_row(&table->at, &table->titles), "no titles");
-}
-
-static const char *cell_of(const struct shown_table *table, const char *title)
-{
-	for (uint32_t i = 0; i < table->titles.count; i++) {
-		if (strcmp(table->titles.cells[i], title) == 0) {
-			return table->row.cells[i];
-		}
-	}
-	require(false, "no column '%s'", title);
-	return "";
-}
-
-static void require_text(const struct shown_table *table, const char *title, const char *expected)
-{
-	const char *found = cell_of(table, title);
-
-	require(strcmp(found, expected) == 0, "%s: '%s', expected '%s'", title, found, expected);
-}
+/* ---- cells ---- */
 
 static void require_number(const struct shown_table *table, const char *title,
 	enum number_format format, struct result_value value)
@@ -218,7 +161,7 @@ static void require_number(const struct shown_table *table, const char *title,
 	struct text text = {0};
 
 	text_add_number(&text, format, value.has_value, value.value);
-	require_text(table, title, text.bytes);
+	shown_table_require(table, title, text.bytes);
 	text_deinit(&text);
 }
 
@@ -231,7 +174,7 @@ static void require_load(const struct shown_table *table, const char *title,
 	if (value.has_value) {
 		page_load(&text, answer, value.value);
 	}
-	require_text(table, title, value.has_value ? text.bytes : none);
+	shown_table_require(table, title, value.has_value ? text.bytes : none);
 	text_deinit(&text);
 }
 
@@ -247,9 +190,9 @@ static void require_probe(const struct drawn_plan *drawn, const struct shown_tab
 	require_load(table, "Load", &plan->answer, probe->load, "\u2013");
 	if (plan->configuration_count > 1) {
 		snprintf(name, sizeof(name), "&lt;c%u&gt;", probe->configuration);
-		require_text(table, "Configuration", name);
+		shown_table_require(table, "Configuration", name);
 	}
-	require_text(table, "Purpose", probe_purposes[probe->purpose]);
+	shown_table_require(table, "Purpose", probe_purposes[probe->purpose]);
 	require_number(table, "Replicate", NUMBER_COUNT, probe->replicate);
 	require_number(table, "Step time \u00d7", NUMBER_RATE, probe->step_time_scale);
 	require_number(table, "Replicas", NUMBER_COUNT, probe->replicas);
@@ -269,7 +212,7 @@ static void require_probe(const struct drawn_plan *drawn, const struct shown_tab
 		const struct metric *metric = plan->limits.list[i].metric;
 		require_number(table, metric->name, metric->format, probe->limits[i]);
 	}
-	require_text(table, "SLO",
+	shown_table_require(table, "SLO",
 		probe->failure != NULL	   ? "not run: no &lt;memory&gt;"
 		: !probe->passes.has_value ? "\u2013"
 		: probe->passes.value > 0  ? "passes"
@@ -297,11 +240,11 @@ static void body_probes(struct prop *prop, const void *context)
 	(void)context;
 	draw_plan(prop, &drawn);
 	page_plan_probes(&page, &drawn.plan);
-	open_table(&table, page.bytes);
-	for (; take_row(&table.at, &table.row); rows++) {
+	shown_table_open(&table, page.bytes);
+	for (; shown_table_next(&table); rows++) {
 		require(rows < drawn.plan.probe_count, "more rows than runs");
 		require_probe(&drawn, &table, &drawn.probes[rows]);
-		require_text(&table, "Verdict", verdict_text(&drawn.probes[rows]));
+		shown_table_require(&table, "Verdict", verdict_text(&drawn.probes[rows]));
 	}
 	require_equal(rows, drawn.plan.probe_count);
 	text_deinit(&page);
@@ -324,7 +267,7 @@ static void require_bar(const struct drawn_plan *drawn, const struct shown_table
 {
 	const struct plan_interval *interval = &one->goodput_per_gpu_interval;
 	double most = 0, value = one->goodput_per_gpu.value, low = value, high = value;
-	char expected[CELL_BYTES];
+	char expected[PAGE_CELL_BYTES];
 
 	for (uint32_t i = 0; i < drawn->plan.configuration_count; i++) {
 		const struct plan_configuration *other = &drawn->configurations[i];
@@ -345,14 +288,14 @@ static void require_bar(const struct drawn_plan *drawn, const struct shown_table
 		"<b style=\"left:%.1f%%\"></b></span>",
 		100 * low / most, 100 * (high - low) / most, 100 * value / most);
 	bool is_drawn = one->goodput_per_gpu.has_value && most > 0;
-	require_text(table, "95\u00a0% interval", is_drawn ? expected : "");
+	shown_table_require(table, "95\u00a0% interval", is_drawn ? expected : "");
 }
 
 static void require_words(const struct drawn_plan *drawn, const struct shown_table *table,
 	const struct plan_configuration *one)
 {
 	const struct plan_interval *against = &one->against_best_interval;
-	char text[CELL_BYTES] = "", name[NAMES_BYTES];
+	char text[PAGE_CELL_BYTES] = "", name[NAMES_BYTES];
 	struct text number = {0};
 
 	for (uint32_t i = 0; i < one->rank - 1; i++) {
@@ -363,18 +306,18 @@ static void require_words(const struct drawn_plan *drawn, const struct shown_tab
 			strcat(text, strcmp(item->valuestring, drawn->names[i]) == 0 ? name : "");
 		}
 	}
-	require_text(table, "Does not differ from", text[0] == '\0' ? "\u2013" : text);
+	shown_table_require(table, "Does not differ from", text[0] == '\0' ? "\u2013" : text);
 	text_add_number(&number, NUMBER_RATE, one->against_best.has_value, one->against_best.value);
 	if (against->low.has_value && against->high.has_value) {
 		text_format(&number, "<br><small>%.3g to %.3g</small>", against->low.value,
 			against->high.value);
 	}
-	require_text(table, "Of the best", number.bytes);
+	shown_table_require(table, "Of the best", number.bytes);
 	text_deinit(&number);
 	snprintf(text, sizeof(text), "%u. &lt;c%u&gt;%s<small>priced by h200%s</small>", one->rank,
 		one->rank - 1, one->options[0] == '\0' ? "" : "<small>--policy vllm</small>",
 		one->is_calibrated ? "" : " <span class=\"badge\">uncalibrated</span>");
-	require_text(table, "Configuration", text);
+	shown_table_require(table, "Configuration", text);
 }
 
 static void require_configuration(const struct drawn_plan *drawn, const struct shown_table *table,
@@ -393,10 +336,10 @@ static void require_configuration(const struct drawn_plan *drawn, const struct s
 	require_number(table, "Utilisation", NUMBER_SHARE, one->utilisation);
 	require_number(table, "Output tokens/s a GPU", NUMBER_RATE, one->throughput_per_gpu);
 	require_number(table, "Tokens/s a user", NUMBER_RATE, one->speed_per_user);
-	require_text(table, "Pareto front", one->on_pareto_front ? "yes" : "\u2013");
+	shown_table_require(table, "Pareto front", one->on_pareto_front ? "yes" : "\u2013");
 	require_number(
 		table, "Cost of a million tokens", NUMBER_RATE, answer->cost_per_million_tokens);
-	require_text(table, "What binds", answer->binding[0] == '\0' ? "" : "ttft &amp; co");
+	shown_table_require(table, "What binds", answer->binding[0] == '\0' ? "" : "ttft &amp; co");
 }
 
 static void body_configurations(struct prop *prop, const void *context)
@@ -414,8 +357,8 @@ static void body_configurations(struct prop *prop, const void *context)
 		free_plan(&drawn);
 		return;
 	}
-	open_table(&table, page.bytes);
-	for (; take_row(&table.at, &table.row); rows++) {
+	shown_table_open(&table, page.bytes);
+	for (; shown_table_next(&table); rows++) {
 		require(rows < drawn.plan.configuration_count, "more rows than configurations");
 		require_configuration(&drawn, &table, &drawn.configurations[rows]);
 	}
