@@ -1,0 +1,226 @@
+#include <criterion/criterion.h>
+
+#include <cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "reports/page/page.h"
+#include "tests/harness/made_result.h"
+#include "tests/harness/page_table.h"
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+
+/* The page of a sweep, of drawn sweeps: runs that are complete, failed or missing, figures that no
+   run has, one run alone, equal bests. Each cell is found by the title of its column. */
+
+enum { RUNS_MOST = 6, PARAMETERS_MOST = 3, VALUES_MOST = 4 };
+
+struct drawn_sweep {
+	struct sweep_file sweep;
+	struct sweep_run runs[RUNS_MOST];
+	const char *values[PARAMETERS_MOST][VALUES_MOST];
+	char names[RUNS_MOST][16], messages[RUNS_MOST][16];
+};
+
+static const char *const parameter_names[] = {"kv-blocks", "policy", "max-num-seqs"};
+static const char *const value_texts[] = {"0", "<1>", "20", "mixed"};
+
+static struct result_value draw_value(struct prop *prop)
+{
+	static const double values[] = {0, 0, 0.5, 0.5, 1, 12, 1234};
+
+	return prop_chance(prop, 1, 4) ? (struct result_value){0}
+				       : (struct result_value){true, values[prop_below(prop, 7)]};
+}
+
+static void draw_run(struct prop *prop, struct drawn_sweep *drawn, uint32_t index, uint32_t hidden)
+{
+	struct sweep_run *run = &drawn->runs[index];
+
+	snprintf(drawn->names[index], sizeof(drawn->names[index]), "run-%u", index);
+	run->name = drawn->names[index];
+	run->status = prop_chance(prop, 1, 2)
+			      ? SWEEP_RUN_COMPLETE
+			      : (enum sweep_run_status)prop_below(prop, SWEEP_RUN_STATUS_COUNT);
+	if (run->status == SWEEP_RUN_FAILED && prop_chance(prop, 1, 2)) {
+		strcpy(drawn->messages[index], "no <room>");
+	}
+	run->message = drawn->messages[index];
+	for (uint32_t i = 0; i < drawn->sweep.parameter_count; i++) {
+		run->values[i] = (uint32_t)prop_below(prop, VALUES_MOST);
+	}
+	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT && run->status == SWEEP_RUN_COMPLETE; i++) {
+		run->metrics[i] = i % 8 == hidden ? (struct result_value){0} : draw_value(prop);
+	}
+	if (run->status == SWEEP_RUN_COMPLETE) {
+		run->kv_blocks = draw_value(prop);
+		run->gpus = draw_value(prop);
+	}
+}
+
+static void draw_sweep(struct prop *prop, struct drawn_sweep *drawn)
+{
+	struct sweep_file *sweep = &drawn->sweep;
+	uint32_t hidden = (uint32_t)prop_below(prop, 12); /* metrics that no run has */
+
+	memset(drawn, 0, sizeof(*drawn));
+	*sweep = (struct sweep_file){.directory = "sweep",
+		.is_calibrated = prop_chance(prop, 1, 2),
+		.trace_name = "chat",
+		.trace_requests = draw_value(prop),
+		.parameter_count = prop_range(prop, 1, PARAMETERS_MOST),
+		.run_count = prop_range(prop, 1, RUNS_MOST),
+		.runs = drawn->runs};
+	for (uint32_t i = 0; i < sweep->parameter_count; i++) {
+		memcpy(drawn->values[i], value_texts, sizeof(value_texts));
+		sweep->parameters[i] = (struct sweep_parameter){.name = parameter_names[i],
+			.value_count = prop_range(prop, 1, VALUES_MOST),
+			.values = drawn->values[i]};
+	}
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		draw_run(prop, drawn, i, hidden);
+	}
+}
+
+static const char *title_of(const struct metric *metric)
+{
+	return strchr(metric->name, '.') == NULL ? metric->title : metric->name;
+}
+
+/* Whether no other run is better, where better is said of the metric. */
+static bool is_best(const struct sweep_file *sweep, uint32_t run, uint32_t metric)
+{
+	int better = metric_find(sweep_metrics[metric])->better;
+	const struct result_value *own = &sweep->runs[run].metrics[metric];
+
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		const struct result_value *other = &sweep->runs[i].metrics[metric];
+		if (other->has_value && (other->value - own->value) * better > 0) {
+			return false;
+		}
+	}
+	return own->has_value && better != 0;
+}
+
+static bool is_shown(const struct sweep_file *sweep, uint32_t metric)
+{
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		if (sweep->runs[i].metrics[metric].has_value) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void require_value(const struct shown_table *table, const char *title,
+	enum number_format format, struct result_value value)
+{
+	struct text text = {0};
+
+	text_add_number(&text, format, value.has_value, value.value);
+	shown_table_require(table, title, text.bytes);
+	text_deinit(&text);
+}
+
+static void require_run(
+	const struct sweep_file *sweep, uint32_t index, const struct shown_table *table)
+{
+	const struct sweep_run *run = &sweep->runs[index];
+
+	for (uint32_t i = 0; i < sweep->parameter_count; i++) {
+		const char *text = value_texts[run->values[i]];
+		shown_table_require(table, parameter_names[i], text[0] == '<' ? "&lt;1&gt;" : text);
+	}
+	if (run->status != SWEEP_RUN_COMPLETE) {
+		const char *found = table->row.cells[sweep->parameter_count];
+		char expected[64], span[64];
+		snprintf(expected, sizeof(expected), "%s%s",
+			run->status == SWEEP_RUN_FAILED ? "failed" : "missing",
+			run->message[0] == '\0' ? "" : ": no &lt;room&gt;");
+		require(strcmp(found, expected) == 0, "'%s', expected '%s'", found, expected);
+		snprintf(span, sizeof(span), "colspan=\"%u\"",
+			table->titles.count - sweep->parameter_count - 1);
+		require_has(table->row.tags[sweep->parameter_count], span);
+		require_equal(table->row.count, sweep->parameter_count + 2);
+	}
+	const char *folder = table->row.cells[table->row.count - 1];
+	require(strcmp(folder, run->name) == 0, "the folder '%s'", folder);
+	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT && run->status == SWEEP_RUN_COMPLETE; i++) {
+		const struct metric *metric = metric_find(sweep_metrics[i]);
+		if (is_shown(sweep, i)) {
+			uint32_t column = shown_table_column(table, title_of(metric));
+			require_value(table, title_of(metric), metric->format, run->metrics[i]);
+			bool is_green = strstr(table->row.tags[column], "better") != NULL;
+			require(is_green == is_best(sweep, index, i), "%s of run %u is %s",
+				metric->name, index, is_green ? "green" : "not green");
+		}
+	}
+	if (run->status == SWEEP_RUN_COMPLETE) {
+		require_equal(table->row.count, table->titles.count);
+		require_value(table, "KV blocks", NUMBER_COUNT, run->kv_blocks);
+		require_value(table, "GPUs", NUMBER_COUNT, run->gpus);
+	}
+}
+
+/* What is said above the table: how many runs there are, fail and are missing. */
+static void require_counts(const struct sweep_file *sweep, const char *page)
+{
+	uint32_t failed = 0, missing = 0;
+	char text[160];
+
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		failed += sweep->runs[i].status == SWEEP_RUN_FAILED;
+		missing += sweep->runs[i].status == SWEEP_RUN_MISSING;
+	}
+	const char *runs = sweep->run_count == 1 ? "run" : "runs";
+	snprintf(text, sizeof(text), "%u %s over <strong>kv-blocks</strong> (%u %s",
+		sweep->run_count, runs, sweep->parameters[0].value_count,
+		sweep->parameters[0].value_count == 1 ? "value)" : "values)");
+	require_has(page, text);
+	snprintf(text, sizeof(text), "> %u of %u %s failed;", failed, sweep->run_count, runs);
+	require_equal(occurrences(page, text), failed > 0);
+	require_equal(occurrences(page, " failed; the table"), failed > 0);
+	snprintf(text, sizeof(text), "> %u of %u %s %s missing;", missing, sweep->run_count, runs,
+		missing == 1 ? "is" : "are");
+	require_equal(occurrences(page, text), missing > 0);
+	require_equal(occurrences(page, " missing; the same"), missing > 0);
+	require_equal(occurrences(page, "class=\"caution"), sweep->is_calibrated ? 0 : 1);
+}
+
+static void body_sweep(struct prop *prop, const void *context)
+{
+	const struct page_sheet sheet = {.style = "", .script = ""};
+	struct drawn_sweep drawn;
+	struct shown_table table;
+	struct text page = {0};
+	struct error error = {0};
+	cJSON *summary = cJSON_CreateObject();
+	uint32_t rows = 0, shown = 0;
+
+	(void)context;
+	draw_sweep(prop, &drawn);
+	drawn.sweep.root.node = summary;
+	require(page_sweep_write(&page, &drawn.sweep, &sheet, &error) == STATUS_OK, "%s",
+		error.text);
+	require_counts(&drawn.sweep, page.bytes);
+	shown_table_open(&table, strstr(page.bytes, "<section id=\"runs\">"));
+	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
+		shown += is_shown(&drawn.sweep, i);
+	}
+	require_equal(table.titles.count, drawn.sweep.parameter_count + shown + 3);
+	for (; shown_table_next(&table); rows++) {
+		require(rows < drawn.sweep.run_count, "more rows than runs");
+		require_run(&drawn.sweep, rows, &table);
+	}
+	require_equal(rows, drawn.sweep.run_count);
+	text_deinit(&page);
+	cJSON_Delete(summary);
+}
+
+Test(sweep_table, has_every_figure_of_every_run, .timeout = 120)
+{
+	const struct prop_options options = {
+		.name = "runs of a sweep", .body = body_sweep, .trials = 1000};
+
+	cr_assert(prop_holds(&options));
+}
