@@ -427,6 +427,162 @@ Test(drawn_scripts, a_run_is_drawn_in_the_panel_of_its_values)
 	}
 }
 
+/* Whether a column of sweep.tsv is that of a metric, and its place among those. */
+static bool find_metric(const char *column, uint32_t *metric)
+{
+	for (*metric = 0; *metric < SWEEP_METRIC_COUNT; *metric += 1) {
+		if (strcmp(sweep_metrics[*metric], column) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Draws the figures of the runs anew. Of some metrics no run has one, of some all are 0, of the
+   others some are. */
+static void vary_figures(uint64_t *state)
+{
+	enum { CELLS_MAX = 64 };
+	static const char *const texts[] = {"-", "0", "0.5", "1"};
+	char file[2 * TEMPORARY_PATH_BYTES], *names[CELLS_MAX], *cells[CELLS_MAX], *rest = NULL;
+	uint32_t kinds[CELLS_MAX], metric;
+	struct text other = {0};
+
+	snprintf(file, sizeof(file), "%s/sweep.tsv", path);
+	char *text = file_read(file, NULL);
+	char *header = strtok_r(text, "\n", &rest);
+	text_add(&other, header);
+	text_add(&other, "\n");
+	uint32_t count = split_row(header, names, CELLS_MAX);
+	for (uint32_t i = 0; i < count; i++) {
+		*state = *state * UINT64_C(6364136223846793005) + 1442695040888963407;
+		kinds[i] = (uint32_t)(*state >> 40) % 6;
+	}
+	for (char *line; (line = strtok_r(NULL, "\n", &rest)) != NULL;) {
+		require_equal(split_row(line, cells, CELLS_MAX), count);
+		for (uint32_t i = 0; i < count; i++) {
+			*state = *state * UINT64_C(6364136223846793005) + 1442695040888963407;
+			uint32_t drawn = (uint32_t)(*state >> 40) % 6;
+			bool is_drawn =
+				find_metric(names[i], &metric) && strcmp(cells[i], "-") != 0;
+			drawn = kinds[i] < 2 ? kinds[i] : drawn;
+			text_add(&other, i == 0 ? "" : "\t");
+			text_add(&other, is_drawn && drawn < 4 ? texts[drawn] : cells[i]);
+		}
+		text_add(&other, "\n");
+	}
+	file_write(file, other.bytes, other.byte_count);
+	text_deinit(&other);
+	free(text);
+}
+
+static const struct {
+	const char *metric, *panel;
+} drawn_metrics[] = {{"output_tokens_per_s", "Output tokens/s"}, {"goodput", NULL},
+	{"attained", NULL}, {"ttft.p99", "TTFT p99"}, {"tpot.p99", "TPOT p99"},
+	{"e2e.p50", "E2E p50"}, {"hit_rate", NULL}, {"preemptions", NULL}, {"utilisation", NULL}};
+
+/* Demands each run's figure in its place, or that there is none. */
+static void require_drawn_figures(const char *scripts, const struct sweep_file *sweep,
+	uint32_t panel, const struct metric *metric, uint32_t index)
+{
+	char place[128], row[192];
+
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		const struct sweep_run *run = &sweep->runs[i];
+		const struct result_value *own = &run->metrics[index];
+		double scale = strcmp(metric->unit, "ms") == 0	    ? 1e-3
+			       : strcmp(metric->unit, "share") == 0 ? 100
+								    : 1;
+		if (sweep->parameter_count == 1) {
+			snprintf(place, sizeof(place), "\n%u\t1\t%s\t", panel,
+				sweep->parameters[0].values[run->values[0]]);
+		} else {
+			snprintf(place, sizeof(place), "\n%u\t%u\t%u\t", panel, run->values[0] + 1,
+				run->values[1] + 1);
+		}
+		require(occurrences(scripts, place) == own->has_value, "%s of %s: %u times%s",
+			metric->name, run->name, occurrences(scripts, place), place);
+		const char *at = strstr(scripts, place);
+		double found = at == NULL ? 0 : strtod(at + strlen(place), NULL);
+		double expected = own->has_value ? own->value * scale : 0;
+		snprintf(row, sizeof(row), "%s of %s", metric->name, run->name);
+		require(fabs(found - expected) <= 1e-8 * fabs(expected),
+			"%s: %.12g, expected %.12g", row, found, expected);
+	}
+}
+
+/* The hit rates of the runs beside the curves of caches. */
+static void require_cache_points(const char *scripts, const struct sweep_file *sweep)
+{
+	uint32_t hit_rate, count = 0;
+	char row[96];
+
+	require(find_metric("hit_rate", &hit_rate), "no hit rate");
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		const struct sweep_run *run = &sweep->runs[i];
+		if (run->metrics[hit_rate].has_value && run->kv_tokens.has_value) {
+			snprintf(row, sizeof(row), "\n6\t%.9g\t%.9g\n", run->kv_tokens.value,
+				100 * run->metrics[hit_rate].value);
+			require(strstr(scripts, row) != NULL, "no point%s", row);
+			count++;
+		}
+	}
+	const char *at = strstr(scripts, "\nseries\ttokens\tpercent\n");
+	for (; at != NULL && (at = strstr(at, "\n6\t")) != NULL; at++) {
+		count--;
+	}
+	require_equal(count, 0);
+}
+
+/* A metric has a panel where a run has it, and a count where it is not always 0. A run has a point
+   where it has the figure, 0 too. */
+Test(drawn_scripts, a_sweep_has_the_figures_that_its_runs_have, .timeout = 240)
+{
+	uint64_t state = 3;
+
+	for (uint32_t trial = 0; trial < 10; trial++) {
+		struct made_sweep made = {.parameters = 1 + trial % 2,
+			.values = 1 + trial / 2,
+			.has_failures = trial % 3 == 0,
+			.has_cache = trial % 4 < 2};
+		struct sweep_file sweep;
+		struct error error = {0};
+		uint32_t panels = 0;
+		char name[32];
+		snprintf(name, sizeof(name), "sweep%u", trial);
+		make_sweep(folder, name, &made, path);
+		vary_figures(&state);
+		char *scripts = scripts_of_page();
+		require(sweep_file_open(&sweep, path, &error) == STATUS_OK, "%s", error.text);
+		for (uint32_t i = 0; i < sizeof(drawn_metrics) / sizeof(drawn_metrics[0]); i++) {
+			const struct metric *metric = metric_find(drawn_metrics[i].metric);
+			uint32_t index;
+			bool is_there = false;
+			require(find_metric(metric->name, &index), "no %s", metric->name);
+			for (uint32_t run = 0; run < sweep.run_count; run++) {
+				const struct result_value *own = &sweep.runs[run].metrics[index];
+				is_there |= own->has_value &&
+					    (own->value > 0 ||
+						    strcmp(metric->name, "preemptions") != 0);
+			}
+			const char *panel = drawn_metrics[i].panel;
+			uint32_t number = number_of(
+				scripts, "panel_name", panel == NULL ? metric->title : panel);
+			require_equal(number, is_there ? ++panels : 0);
+			if (is_there) {
+				require_drawn_figures(scripts, &sweep, number, metric, index);
+			}
+		}
+		if (panels > 0) {
+			require_variable(scripts, "panel_total", panels);
+		}
+		require_cache_points(scripts, &sweep);
+		sweep_file_close(&sweep);
+		free(scripts);
+	}
+}
+
 /* Arrivals at 0.5, 1.5, 1.5 and 4.5 s. Quantile i of 200 of four values is value floor(3 i / 200).
  */
 Test(drawn_scripts, a_trace_has_its_rate_and_quantiles)
