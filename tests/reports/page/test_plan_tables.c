@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/page/page.h"
 #include "reports/page/page_plan.h"
+#include "tests/harness/made_result.h"
 #include "tests/harness/page_table.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 
-/* The tables of a plan's page, of drawn plans in which figures are missing, zero, equal or all the
+/* The page of a plan, of drawn plans in which figures are missing, zero, equal or all the
    same: each cell is found by the title of its column and compared with the plan. */
 
 enum {
@@ -70,6 +72,31 @@ static void draw_answer(struct prop *prop, struct plan_answer *answer)
 	answer->lowest_pass = draw_value(prop);
 	answer->highest_fail = draw_value(prop);
 	answer->cost_per_million_tokens = draw_value(prop);
+	answer->is_bound = prop_chance(prop, 1, 2);
+	answer->attained = draw_value(prop);
+	answer->offered_requests_per_s = draw_value(prop);
+	answer->goodput_requests_per_s = draw_value(prop);
+	answer->output_tokens_per_s = draw_value(prop);
+	answer->outside_share = draw_value(prop);
+	answer->replicas = draw_value(prop);
+	answer->gpus = draw_value(prop);
+	answer->spare = draw_value(prop);
+	answer->currency_per_gpu_hour = draw_value(prop);
+	answer->sampling.interval = draw_interval(prop);
+	answer->sampling.text = "drawn again";
+	answer->model.interval = draw_interval(prop);
+	answer->model.text = "step times";
+	answer->model.is_guess = prop_chance(prop, 1, 2);
+	answer->alone.requests = draw_value(prop);
+	answer->alone.misses = draw_value(prop);
+	answer->alone.longest_tokens = draw_value(prop);
+	answer->binding_text = prop_chance(prop, 1, 2) ? "the <first> token" : "";
+	answer->why_not_more = prop_chance(prop, 1, 2) ? "it fails" : "";
+	answer->short_trace = prop_chance(prop, 1, 2) ? "2 s" : "";
+	answer->stretch_count = prop_range(prop, 0, 2);
+	for (uint32_t i = 0; i < answer->stretch_count; i++) {
+		answer->stretches[i] = (struct plan_stretch){2 * i + 1, 2 * i + 1.5};
+	}
 }
 
 static void draw_configuration(struct prop *prop, struct drawn_plan *drawn, uint32_t index)
@@ -371,6 +398,217 @@ Test(plan_tables, have_every_figure_of_every_configuration, .timeout = 120)
 {
 	const struct prop_options options = {
 		.name = "configurations of a plan", .body = body_configurations, .trials = 1000};
+
+	cr_assert(prop_holds(&options));
+}
+
+/* ---- the answer ---- */
+
+static struct text number_text(enum number_format format, double value)
+{
+	struct text text = {0};
+
+	text_add_number(&text, format, true, value);
+	return text;
+}
+
+/* A card stands on the page where its value is known and a load passes. */
+static void require_card(const char *page, bool has_pass, const char *title,
+	enum number_format format, struct result_value value)
+{
+	char start[128], expected[192];
+	bool is_there = has_pass && value.has_value;
+	struct text number = number_text(format, value.value);
+
+	snprintf(start, sizeof(start), "<dt>%s</dt><dd>", title);
+	snprintf(expected, sizeof(expected), "%s%s<small>", start, number.bytes);
+	require(occurrences(page, start) == is_there && occurrences(page, expected) == is_there,
+		"%u cards '%s', %u times '%s'", occurrences(page, start), title,
+		occurrences(page, expected), expected);
+	text_deinit(&number);
+}
+
+static void require_cards(const struct plan_file *plan, bool has_pass, const char *page)
+{
+	const struct plan_answer *answer = &plan->answer;
+	bool has_slo = plan->slo_ttft_ms.has_value;
+	bool has_cost = has_pass && answer->cost_per_million_tokens.has_value;
+	bool has_spare = has_pass && answer->gpus.has_value && answer->spare.has_value &&
+			 answer->spare.value > 0;
+	struct text hour = {0};
+
+	require_card(page, has_pass, "GPUs", NUMBER_COUNT, answer->gpus);
+	require_card(page, has_pass, "Cost of a million tokens", NUMBER_RATE,
+		answer->cost_per_million_tokens);
+	require_card(page, has_pass, has_slo ? "Requests within the SLO" : "Requests finished",
+		NUMBER_SHARE, answer->attained);
+	require_card(
+		page, has_pass, "Requests offered", NUMBER_RATE, answer->offered_requests_per_s);
+	require_card(page, has_pass, "Goodput", NUMBER_RATE, answer->goodput_requests_per_s);
+	require_card(page, has_pass, "Output", NUMBER_RATE, answer->output_tokens_per_s);
+	require_card(
+		page, has_pass, "Priced outside the profile", NUMBER_SHARE, answer->outside_share);
+	struct text spare = number_text(NUMBER_COUNT, answer->spare.value);
+	text_add(&spare, " lost</small>");
+	require_equal(occurrences(page, " lost</small>"), has_spare);
+	require(!has_spare || strstr(page, spare.bytes) != NULL, "no %s", spare.bytes);
+	text_deinit(&spare);
+	text_add(&hour, "--cost-per-gpu-hour ");
+	text_add_number(&hour, NUMBER_RATE, answer->currency_per_gpu_hour.has_value,
+		answer->currency_per_gpu_hour.value);
+	text_add(&hour, "</small>");
+	require_equal(occurrences(page, hour.bytes), has_cost);
+	text_deinit(&hour);
+}
+
+/* A load as the page writes it, or `none`. */
+static struct text load_text(
+	const struct plan_answer *answer, struct result_value value, const char *none)
+{
+	struct text text = {0};
+
+	if (value.has_value) {
+		page_load(&text, answer, value.value);
+	} else {
+		text_add(&text, none);
+	}
+	return text;
+}
+
+static void require_bounds(const struct plan_answer *answer, struct result_value pass,
+	struct result_value fail, const char *page)
+{
+	struct text passes = load_text(answer, pass, ""), fails = load_text(answer, fail, "");
+	struct text sentence = {0};
+
+	if (pass.has_value) {
+		text_add(&sentence, "Passes: ");
+		text_add(&sentence, passes.bytes);
+		text_add(&sentence, answer->is_bound ? ", and more was not tried. " : ". ");
+	}
+	if (fail.has_value) {
+		text_add(&sentence, "Fails: ");
+		text_add(&sentence, fails.bytes);
+		text_add(&sentence, ". ");
+	}
+	text_add(&sentence, "</p>");
+	require_has(page, sentence.bytes);
+	require_equal(occurrences(page, "Passes: "), pass.has_value);
+	require_equal(occurrences(page, "Fails: "), fail.has_value);
+	text_deinit(&passes);
+	text_deinit(&fails);
+	text_deinit(&sentence);
+}
+
+/* The row of an interval: its ends in words, and the bar on the scale of all known ends and of the
+   value that passes, with a margin of 8 % on both sides. */
+static void require_interval(const struct plan_answer *answer, struct result_value pass,
+	const struct plan_interval *own, const char *name, const char *page)
+{
+	const struct result_value ends[] = {pass, answer->sampling.interval.low,
+		answer->sampling.interval.high, answer->model.interval.low,
+		answer->model.interval.high};
+	struct text low = load_text(answer, own->low, "open");
+	struct text high = load_text(answer, own->high, "open"), row = {0};
+	double least = 0, most = 0;
+	bool is_there = own->low.has_value || own->high.has_value, has_any = false;
+
+	for (uint32_t i = 0; i < 5; i++) {
+		if (ends[i].has_value) {
+			least = !has_any || ends[i].value < least ? ends[i].value : least;
+			most = !has_any || ends[i].value > most ? ends[i].value : most;
+			has_any = true;
+		}
+	}
+	double from = 1.16 * (most - least), left = least - 0.08 * (most - least),
+	       scale = 100 / from;
+	double start = own->low.has_value ? (own->low.value - left) * scale : 0;
+	double end = own->high.has_value ? (own->high.value - left) * scale : 100;
+	if (strcmp(low.bytes, high.bytes) != 0) {
+		text_add(&row, low.bytes);
+		text_add(&row, " to ");
+	}
+	text_add(&row, high.bytes);
+	text_format(&row, "</td><td class=\"picture\"><span class=\"interval %s\">", name);
+	bool is_wide = most > least;
+	if (is_wide) {
+		text_format(&row, "<i style=\"left:%.1f%%;width:%.1f%%\"></i>", start, end - start);
+	}
+	if (is_wide && pass.has_value) {
+		text_format(&row, "<b style=\"left:%.1f%%\"></b>", (pass.value - left) * scale);
+	}
+	require_equal(occurrences(page, row.bytes), is_there);
+	text_deinit(&low);
+	text_deinit(&high);
+	text_deinit(&row);
+}
+
+/* Why not more: only what is known, and each once. */
+static void require_reasons(const struct plan_answer *answer, const char *page)
+{
+	bool is_alone = answer->alone.requests.has_value && answer->alone.misses.has_value;
+	bool is_longest = is_alone && answer->alone.longest_tokens.has_value;
+
+	require_equal(occurrences(page, "<li>What binds: the &lt;first&gt; token</li>"),
+		answer->binding_text[0] != '\0');
+	require_equal(occurrences(page, "<li>What fails next: it fails</li>"),
+		answer->why_not_more[0] != '\0');
+	require_equal(occurrences(page, "<li>The trace is short: 2 s</li>"),
+		answer->short_trace[0] != '\0');
+	require_equal(occurrences(page, "One request at a time, "), is_alone);
+	require_equal(occurrences(page, "no number of GPUs helps"),
+		is_alone && answer->alone.misses.value > 0);
+	require_equal(occurrences(page, "; the longest prompt has "), is_longest);
+	require_equal(
+		occurrences(page, "Not every lower load passes: "), answer->stretch_count > 0);
+	for (uint32_t i = 0; i < answer->stretch_count; i++) {
+		const struct plan_stretch *stretch = &answer->stretches[i];
+		struct text text = {0};
+		page_load(&text, answer, stretch->from);
+		text_add(&text, " to ");
+		page_load(&text, answer, stretch->to);
+		text_add(&text, i + 1 < answer->stretch_count ? " fails; " : " fails.</li>");
+		require_has(page, text.bytes);
+		text_deinit(&text);
+	}
+}
+
+static void body_answer(struct prop *prop, const void *context)
+{
+	const struct page_sheet sheet = {.style = "", .script = ""};
+	struct drawn_plan drawn;
+	struct text page = {0};
+	struct error error = {0};
+	cJSON *summary = cJSON_CreateObject();
+
+	(void)context;
+	draw_plan(prop, &drawn);
+	drawn.plan.root.node = summary;
+	drawn.plan.directory = drawn.plan.trace_name = "chat";
+	drawn.plan.slo_text = "";
+	drawn.plan.is_complete = prop_chance(prop, 1, 2);
+	drawn.plan.is_failed = !drawn.plan.is_complete && prop_chance(prop, 1, 2);
+	const struct plan_answer *answer = &drawn.plan.answer;
+	struct result_value pass = answer->is_least ? answer->lowest_pass : answer->highest_pass;
+	struct result_value fail = answer->is_least ? answer->highest_fail : answer->lowest_fail;
+	require(page_plan_write(&page, &drawn.plan, &sheet, &error) == STATUS_OK, "%s", error.text);
+	require_bounds(answer, pass, fail, page.bytes);
+	require_interval(answer, pass, &answer->sampling.interval, "sampling", page.bytes);
+	require_interval(answer, pass, &answer->model.interval, "model", page.bytes);
+	require_cards(&drawn.plan, pass.has_value, page.bytes);
+	require_reasons(answer, page.bytes);
+	require_equal(occurrences(page.bytes, "role=\"alert\""), !drawn.plan.is_complete);
+	require_equal(occurrences(page.bytes, "The search could not go on;"), drawn.plan.is_failed);
+	text_deinit(&page);
+	cJSON_Delete(summary);
+	free_plan(&drawn);
+}
+
+/* An answer without some of its values, at the ends of its intervals, or with all of them equal. */
+Test(plan_tables, an_answer_says_what_is_known, .timeout = 120)
+{
+	const struct prop_options options = {
+		.name = "answers of a plan", .body = body_answer, .trials = 2000};
 
 	cr_assert(prop_holds(&options));
 }
