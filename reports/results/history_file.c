@@ -238,7 +238,7 @@ int history_level_is_better(const struct history_track *track, uint32_t level)
 	double after = history_level_mean(track, level);
 	int better = history_figure_of(track->figure).better;
 
-	return after > before ? better : -better;
+	return after > before ? better : after < before ? -better : 0;
 }
 
 bool history_figure_is_first(const struct history_file *history, uint32_t track)

@@ -65,7 +65,7 @@ double history_level_mean(const struct history_track *track, uint32_t level);
 /* The run with which a level begins. */
 uint32_t history_level_run(const struct history_track *track, uint32_t level);
 
-/* 1: a level is better than the one before it, -1: worse, 0: more is neither. level >= 1. */
+/* 1: a level is better than the one before it, -1: worse, 0: neither, or the same. level >= 1. */
 int history_level_is_better(const struct history_track *track, uint32_t level);
 
 /* Whether no earlier track is of the same figure. */
