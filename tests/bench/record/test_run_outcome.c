@@ -346,3 +346,111 @@ Test(run_outcome, sums_are_joined_and_parted_whole)
 
 	cr_assert(prop_holds(&options));
 }
+
+/* ---- counters of several replicas ---- */
+
+enum {
+	COUNTERS_OFFSET = offsetof(struct metrics, submitted),
+	COUNTERS_END = offsetof(struct metrics, measured_last_arrival_ns) + sizeof(uint64_t),
+	COUNTER_WORDS = (COUNTERS_END - COUNTERS_OFFSET) / sizeof(uint64_t),
+	PARTS_MOST = 4,
+};
+
+/* How a counter of the whole follows from those of the parts. */
+enum joining { JOIN_SUM, JOIN_MOST, JOIN_LEAST };
+
+static enum joining joining_of(uint32_t word)
+{
+	static const size_t most[] = {offsetof(struct metrics, longest_too_long),
+		offsetof(struct metrics, longest_never_fitting),
+		offsetof(struct metrics, longest_missed), offsetof(struct metrics, last_arrival_ns),
+		offsetof(struct metrics, last_finish_ns),
+		offsetof(struct metrics, measured_last_arrival_ns)};
+	const size_t offset = COUNTERS_OFFSET + word * sizeof(uint64_t);
+
+	for (uint32_t i = 0; i < sizeof(most) / sizeof(most[0]); i++) {
+		if (offset == most[i]) {
+			return JOIN_MOST;
+		}
+	}
+	return offset == offsetof(struct metrics, first_arrival_ns) ||
+			       offset == offsetof(struct metrics, measured_first_arrival_ns)
+		       ? JOIN_LEAST
+		       : JOIN_SUM;
+}
+
+static uint64_t counter_of(const struct metrics *metrics, uint32_t word)
+{
+	uint64_t value;
+
+	memcpy(&value, (const char *)metrics + COUNTERS_OFFSET + word * sizeof(value),
+		sizeof(value));
+	return value;
+}
+
+static void draw_part(struct prop *prop, struct metrics *part)
+{
+	for (uint32_t word = 0; word < COUNTER_WORDS; word++) {
+		uint64_t value = prop_chance(prop, 1, 4) ? prop_below(prop, 2)
+							 : prop_below(prop, UINT64_C(1) << 40);
+		memcpy((char *)part + COUNTERS_OFFSET + word * sizeof(value), &value,
+			sizeof(value));
+	}
+	part->service_ns = (u128)prop_below(prop, 1000) << 60;
+	part->work.steps = prop_below(prop, 1000);
+	part->work.waits.ns[WAIT_BLOCKS] = prop_below(prop, 1000);
+}
+
+/* Each counter of a fleet is the sum, the most or the least of its replicas', whichever of them are
+   idle. */
+static void sum_parts(struct prop *prop, const void *context)
+{
+	const struct metrics_options options = {0};
+	struct metrics parts[PARTS_MOST], sum;
+	const struct metrics *list[PARTS_MOST];
+	uint32_t count = prop_range(prop, 1, PARTS_MOST);
+	u128 service_ns = 0, waited_ns = 0;
+	uint64_t steps = 0;
+
+	(void)context;
+	metrics_init(&parts[0], &options, 1, NULL);
+	for (uint32_t i = 0; i < count; i++) {
+		if (i > 0) {
+			metrics_init_part(&parts[i], &parts[0], 1);
+		}
+		draw_part(prop, &parts[i]);
+		list[i] = &parts[i];
+		service_ns += parts[i].service_ns;
+		steps += parts[i].work.steps;
+		waited_ns += parts[i].work.waits.ns[WAIT_BLOCKS];
+	}
+	metrics_sum(&sum, list, count);
+	for (uint32_t word = 0; word < COUNTER_WORDS; word++) {
+		uint64_t expected = counter_of(&parts[0], word);
+		enum joining joining = joining_of(word);
+		for (uint32_t i = 1; i < count; i++) {
+			uint64_t own = counter_of(&parts[i], word);
+			expected = joining == JOIN_SUM	  ? expected + own
+				   : joining == JOIN_MOST ? (own > expected ? own : expected)
+				   : own < expected	  ? own
+							  : expected;
+		}
+		require(counter_of(&sum, word) == expected, "counter %u of %u parts", word, count);
+	}
+	require(sum.service_ns == service_ns, "the time of service");
+	require_equal(sum.work.steps, steps);
+	require(sum.work.waits.ns[WAIT_BLOCKS] == waited_ns, "the time of waiting");
+	require(sum.records == NULL && !sum.owns_distributions, "a sum owns what its parts have");
+	require((sum.hash == NULL) == (count > 1 || parts[0].hash == NULL), "a hash of several");
+	while (count > 0) {
+		metrics_deinit(&parts[--count]);
+	}
+}
+
+Test(run_outcome, counters_of_replicas_are_joined_whole)
+{
+	const struct prop_options options = {
+		.name = "counters of replicas", .body = sum_parts, .trials = 300};
+
+	cr_assert(prop_holds(&options));
+}
