@@ -114,8 +114,11 @@ static enum status read_all(struct calibrate_pool *pool, struct error *error)
 		if (comma != NULL) {
 			*comma = '\0';
 		}
-		if (pool->count == CALIBRATE_POOL_MOST) {
-			return error_set(error, STATUS_USAGE, "--points: expected at most %d files",
+		if (path[0] == '\0' || pool->count == CALIBRATE_POOL_MOST) {
+			return error_set(error, STATUS_USAGE,
+				"--points: found %s, expected 1 to %d files with commas between "
+				"them",
+				path[0] == '\0' ? "a file without a name" : "more files",
 				CALIBRATE_POOL_MOST);
 		}
 		pool->spreads[pool->count] = (struct calibrate_spread){.path = path};

@@ -199,7 +199,33 @@ Test(pool, more_files_than_there_may_be_are_refused)
 	calibrate_pool_free(&pool);
 	strcat(names, ",a.tsv");
 	require_equal(read_pool(&pool, names, &error), STATUS_USAGE);
+	require(strstr(error.text, "found more files, expected 1 to 16") != NULL, "%s", error.text);
 	calibrate_pool_free(&pool);
+}
+
+Test(pool, files_without_a_name_are_refused)
+{
+	static const char *const paths[] = {"", ",", "%s,", ",%s", "%s,,%s"};
+	char file[TEMPORARY_PATH_BYTES + 32], text[3 * sizeof(file)];
+
+	write_points("a.tsv", MODEL, ROW);
+	snprintf(file, sizeof(file), "%s/a.tsv", folder);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		struct calibrate_pool pool;
+		struct error error = {0};
+		size_t bytes = 0;
+		for (const char *at = paths[i]; *at != '\0'; at++) {
+			bool is_file = *at == '%';
+			bytes += (size_t)snprintf(
+				text + bytes, sizeof(text) - bytes, "%s", is_file ? file : ",");
+			at += is_file;
+		}
+		text[bytes] = '\0';
+		require_equal(calibrate_pool_read(&pool, text, &error), STATUS_USAGE);
+		require(strstr(error.text, "found a file without a name") != NULL, "%s: %s",
+			paths[i], error.text);
+		calibrate_pool_free(&pool);
+	}
 }
 
 /* ---- the command ---- */
