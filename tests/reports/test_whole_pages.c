@@ -462,6 +462,47 @@ Test(whole_pages, blocks_of_different_sizes_are_drawn_as_tokens)
 	free(figure);
 }
 
+/* Requests that are left out at either end alone, and at both. */
+Test(whole_pages, what_the_window_leaves_out_is_told)
+{
+	static const char *const cases[][2] = {
+		{"--warmup 5", "without 5 requests of the warm-up and 0 of the cooldown"},
+		{"--cooldown 7", "without 0 requests of the warm-up and 7 of the cooldown"},
+		{"--warmup 1 --cooldown 2",
+			"without 1 request of the warm-up and 2 of the cooldown"},
+	};
+	char line[512];
+
+	for (uint32_t i = 0; i < 3; i++) {
+		snprintf(line, sizeof(line),
+			"quire replay $demo --gpu h200-datasheet --max-requests 40 %s --out run "
+			"--force >x\nquire report run --out page.html\ngrep -q '%s' page.html",
+			cases[i][0], cases[i][1]);
+		session(line);
+	}
+}
+
+/* A result is named by its folder, also where it is given as the one above. */
+Test(whole_pages, a_folder_of_dots_has_its_own_name)
+{
+	session("quire replay $demo --gpu h200-datasheet --max-requests 20 --out named >x\n"
+		"mkdir named/deep\ncd named/deep\nquire report .. --out ../../above.html\n"
+		"cd ..\nquire report . --out ../here.html\ncd ..\n"
+		"quire report named --out page.html\n"
+		"for page in above here page; do grep -q '<h1[^>]*>named<' $page.html; done");
+}
+
+/* Every option that changes the tokens of a cache draws the sweep against them. */
+Test(whole_pages, sizes_of_caches_make_the_curve_of_a_sweep)
+{
+	session("for grid in kv-blocks=300,400 gpu-memory-utilization=0.5,0.6 gpu=h200,a100 "
+		"block-size=128,256 replicas=1,2; do\nrm -rf s\n"
+		"quire sweep $demo --max-requests 20 --grid $grid --out s >x 2>&1\n"
+		"test -f s/cache.tsv\ndone\n"
+		"quire sweep $demo --max-requests 20 --grid max-num-seqs=2,8 --out t >x 2>&1\n"
+		"test ! -e t/cache.tsv");
+}
+
 /* Points of one capacity, with no curve, show nothing about capacity. */
 Test(whole_pages, runs_with_caches_of_one_size_are_not_drawn_against_it)
 {
