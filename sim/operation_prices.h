@@ -117,8 +117,8 @@ enum operation_variable {
 	OPERATION_VARIABLE_OTHERS,	   /* context of the other rows */
 	OPERATION_VARIABLE_CONTEXT_MANY,   /* decode context of those, or of that */
 	OPERATION_VARIABLE_DECODE_ROWS,
-	OPERATION_VARIABLE_LONG_STEP,  /* 1 where a row is long */
-	OPERATION_VARIABLE_LONG_ROWS,  /* decode rows, where one is long */
+	OPERATION_VARIABLE_LONG_STEP,  /* 1 where a row is long or shared tokens are read once */
+	OPERATION_VARIABLE_LONG_ROWS,  /* decode rows of such a step */
 	OPERATION_VARIABLE_KEYS,       /* longest context of a prompt token */
 	OPERATION_VARIABLE_KEYS_WHOLE, /* the same where tiles fill half the GPU */
 	OPERATION_VARIABLE_EVEN_KEYS,  /* keys a multiprocessor walks through, spread evenly */

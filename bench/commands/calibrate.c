@@ -145,11 +145,12 @@ static void print_spread(const struct calibrate_pool *pool)
 			printf("  %s has no step of %s\n", spread->path, pool->spreads[0].path);
 			continue;
 		}
-		printf("  %s: %+.2f %% of the time of %s, %+.2f to %+.2f for nine of ten of the "
-		       "%zu %s of both\n",
-			spread->path, 100 * (spread->median - 1), pool->spreads[0].path,
-			100 * (spread->low - 1), 100 * (spread->high - 1), spread->steps,
-			word_of_count(spread->steps, "step", "steps"));
+		printf("  time of a step of %s over that of %s: %+.2f %% (median of the %zu %s "
+		       "that "
+		       "both have, nine of ten %+.2f to %+.2f)\n",
+			spread->path, pool->spreads[0].path, 100 * (spread->median - 1),
+			spread->steps, word_of_count(spread->steps, "step", "steps"),
+			100 * (spread->low - 1), 100 * (spread->high - 1));
 	}
 }
 
