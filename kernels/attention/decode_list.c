@@ -13,8 +13,15 @@ enum { SHARED_LEFT = 2 };
 
 /* Chains leave this part of a block's splits to singles, because blocks are not equally fast. There
    are none where a block has fewer than CHAIN_SHARE splits, or less than one of CHAIN_BLOCKS blocks
-   would begin with one. */
-enum { CHAIN_REST = 8, CHAIN_SHARE = 16, CHAIN_BLOCKS = 4, CHAIN_MOST = (1 << 8) - 1 };
+   would begin with one. A chain that any block may claim has one of CHAIN_LATE of the splits that
+   chains have left. */
+enum {
+	CHAIN_REST = 8,
+	CHAIN_SHARE = 16,
+	CHAIN_BLOCKS = 4,
+	CHAIN_LATE = 2,
+	CHAIN_MOST = (1 << 8) - 1
+};
 
 static const uint32_t NONE = UINT32_MAX;
 
@@ -338,24 +345,47 @@ static uint32_t chain_budget(const struct decode_list *list, uint32_t rows, uint
 	return u32_from(share - share / CHAIN_REST);
 }
 
-/* Fills a chain for each row, and singles behind them. Blocks claim the chains of a row, one for
-   each key/value head, in groups; the next row goes to the group that is the first to be free.
-   Returns the number of claims. */
+/* Whether the claims of a launch's r-th row are made by blocks that are known. */
+static bool is_assigned(const struct decode_list *list, uint32_t r)
+{
+	return (uint64_t)(r + 1) * list->shape.kv_head_count <=
+	       (uint64_t)DECODE_ASSIGNED_CLAIMS * list->block_count;
+}
+
+/* The splits of chains that the busiest block has of those that claim the chains of a launch's r-th
+   row, one for each key/value head. The first DECODE_ASSIGNED_CLAIMS claims of a block follow from
+   its index; which block makes a later one is not known, so these count as the mean. */
+static uint32_t busiest_block(const struct decode_list *list, uint32_t r, uint64_t chained)
+{
+	uint32_t heads = list->shape.kv_head_count, busy = 0;
+
+	if (!is_assigned(list, r)) {
+		return (uint32_t)(chained / list->block_count);
+	}
+	for (uint32_t head = 0; head < heads; head++) {
+		busy = u32_max(busy, list->busy[(r * heads + head) % list->block_count]);
+	}
+	return busy;
+}
+
+/* Fills a chain for each row, and singles behind them. Returns the number of claims. */
 static uint32_t fill_chains(const struct decode_list *list, const struct decode_rows *rows,
 	uint32_t row_count, uint32_t budget, struct decode_claim *claims)
 {
-	uint32_t groups = u32_max(list->block_count / list->shape.kv_head_count, 1);
-	uint32_t end = row_count;
+	uint32_t heads = list->shape.kv_head_count, end = row_count;
+	uint64_t chained = 0; /* splits, of all heads */
 
-	memset(list->busy, 0, groups * sizeof(*list->busy));
+	memset(list->busy, 0, list->block_count * sizeof(*list->busy));
 	for (uint32_t r = 0; r < row_count; r++) {
-		uint32_t row = rows->first_row + r, splits = splits_of(rows, row), group = 0;
-		for (uint32_t g = 1; g < groups; g++) {
-			group = list->busy[g] < list->busy[group] ? g : group;
-		}
-		uint32_t room = budget > list->busy[group] ? budget - list->busy[group] : 1;
+		uint32_t row = rows->first_row + r, splits = splits_of(rows, row);
+		uint32_t busy = busiest_block(list, r, chained);
+		uint32_t room = budget > busy ? budget - busy : 1;
+		room = is_assigned(list, r) ? room : u32_max(room / CHAIN_LATE, 1);
 		uint32_t count = u32_min(u32_min(splits, room), (uint32_t)CHAIN_MOST);
-		list->busy[group] += count;
+		for (uint32_t head = 0; head < heads; head++) {
+			list->busy[(r * heads + head) % list->block_count] += count;
+		}
+		chained += (uint64_t)count * heads;
 		claims[r] = (struct decode_claim){.row = row, .index = 0, .count = count & 0xff};
 		for (uint32_t i = count; i < splits; i++) {
 			claims[end++] = (struct decode_claim){

@@ -13,8 +13,9 @@ extern "C" {
 #endif
 
 enum {
-	DECODE_COLUMN_BLOCK = 8,  /* query heads that one warp computes of a shared split */
-	DECODE_COLUMN_BLOCKS = 4, /* warps that compute shared splits */
+	DECODE_ASSIGNED_CLAIMS = 4, /* first claims of a block, which follow from its index */
+	DECODE_COLUMN_BLOCK = 8,    /* query heads that one warp computes of a shared split */
+	DECODE_COLUMN_BLOCKS = 4,   /* warps that compute shared splits */
 };
 
 /* The work list of decode attention: what its thread blocks claim, one entry after the other, once
@@ -40,7 +41,9 @@ enum {
 /* In a long launch without shared entries each row begins with a chain: its block stores one
    partial result instead of one for each split, and none where the chain is the whole row. The bits
    are the same, because splits are merged in ascending order anyway. Chains have about as many
-   splits as keep all blocks busy until the singles, which let them end together. */
+   splits as keep all blocks busy until the singles, which let them end together. Claim c of a launch
+   is made by block c % blocks while c is less than DECODE_ASSIGNED_CLAIMS * blocks, so a chain is as
+   long as the block allows that has most of the chains before. */
 
 /* A shared entry has no row but the index of its readers, behind the claims:
 
@@ -96,7 +99,7 @@ struct decode_list {
 	bool *has_shared;  /* (row_capacity) */
 	uint32_t *readers; /* (2 * split_capacity) */
 	uint32_t *order;   /* (2 * row_capacity) readers of a run and of the group behind it */
-	uint32_t *busy;	   /* (block_count) splits of a group of blocks, while chains are filled */
+	uint32_t *busy;	   /* (block_count) splits of chains, while these are filled */
 };
 
 /* The most claims that the lists of so many splits need, readers included, in any number of

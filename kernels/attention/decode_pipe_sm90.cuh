@@ -14,7 +14,7 @@
        COLUMN_BLOCKS     warps that compute a shared unit, a column block of 8 query heads each:
                          the consumers and the folder
        SLOTS             shared units whose queries are in shared memory */
-enum { EARLY_UNITS = 2, ASSIGNED_CLAIMS = 4, LANE_TOKENS = 64 };
+enum { EARLY_UNITS = 2, ASSIGNED_CLAIMS = DECODE_ASSIGNED_CLAIMS, LANE_TOKENS = 64 };
 enum { WARPS = 3, STAGES = 6, MERGERS = DECODE_MERGERS, OWNERS = 5, INFOS = 32 };
 enum { COLUMN_BLOCK = DECODE_COLUMN_BLOCK, COLUMN_BLOCKS = DECODE_COLUMN_BLOCKS, SLOTS = 2 };
 static_assert((int)COLUMN_BLOCKS == WARPS + 1, "the consumers and the folder");

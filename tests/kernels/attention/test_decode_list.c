@@ -4,12 +4,14 @@
 #include "kernels/attention/decode_list.h"
 
 #include "engine/base/check.h"
+#include "engine/base/memory.h"
 #include "engine/shape/kernel_tiles.h"
 #include "sim/operation_prices.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ROWS_MAX = 40, WIDTH_MAX = 128, SPLITS_MAX = 48, POOL = ROWS_MAX * WIDTH_MAX };
@@ -273,6 +275,116 @@ Test(decode_list, chains_fill_all_blocks_but_for_a_rest)
 		cr_expect(claims[r].count == (r < 16 ? SPLITS : 45), "%u", claims[r].count);
 	}
 	decode_list_close(&list);
+}
+
+/* Rows of random numbers of splits, in one launch of chains and singles. */
+struct ragged {
+	struct decode_list list;
+	struct decode_launch launch;
+	struct decode_claim *claims;
+	uint32_t *split_start; /* (rows + 1) */
+	uint32_t rows, longest;
+};
+
+static void open_ragged(struct ragged *ragged, struct prop *prop)
+{
+	static const uint32_t heads[] = {1, 2, 4, 8}, tables[1];
+	uint32_t splits_most = prop_range(prop, 20, 120);
+
+	memset(ragged, 0, sizeof(*ragged));
+	ragged->rows = prop_range(prop, 1, 200);
+	ragged->list = (struct decode_list){.shape = {.kv_head_count = heads[prop_below(prop, 4)],
+						    .head_dim = 128,
+						    .block_size = 256},
+		.path = KERNEL_PATH_SM90,
+		.sharing = DECODE_SHARING_OFF,
+		.block_count = prop_range(prop, 20, 132),
+		.row_capacity = ragged->rows};
+	ragged->list.shape.head_count = 2 * ragged->list.shape.kv_head_count;
+	uint32_t *contexts = memory_take(ragged->rows, sizeof(*contexts));
+	uint32_t *table_rows = memory_take(ragged->rows, sizeof(*table_rows));
+	ragged->split_start = memory_take(ragged->rows + 1, sizeof(*ragged->split_start));
+	for (uint32_t r = 0; r < ragged->rows; r++) {
+		uint32_t splits = prop_range(prop, 1, splits_most);
+		ragged->longest = splits > ragged->longest ? splits : ragged->longest;
+		contexts[r] = splits * DECODE_SPLIT;
+		ragged->split_start[r + 1] = ragged->split_start[r] + splits;
+	}
+	uint64_t splits = ragged->split_start[ragged->rows];
+	ragged->claims = memory_take(decode_list_capacity(splits), sizeof(*ragged->claims));
+	const struct decode_rows rows = {.tables = tables,
+		.rows = table_rows,
+		.contexts = contexts,
+		.split_start = ragged->split_start,
+		.row_count = ragged->rows};
+	decode_list_open(&ragged->list);
+	decode_list_fill(&ragged->list, &rows, ragged->claims, 0, &ragged->launch);
+	free(contexts);
+	free(table_rows);
+}
+
+static void close_ragged(struct ragged *ragged)
+{
+	decode_list_close(&ragged->list);
+	free(ragged->claims);
+	free(ragged->split_start);
+}
+
+/* Blocks work at one speed. The first claims of each follow from its index. When it begins its third
+   claim, and each one after that, it makes another, two behind that one. Returns the splits of the
+   last block to end. */
+static uint32_t last_end(const struct ragged *ragged)
+{
+	enum { BLOCKS_MOST = 132, AHEAD = 2, HELD = DECODE_ASSIGNED_CLAIMS };
+	uint32_t blocks = ragged->list.block_count, heads = ragged->list.shape.kv_head_count;
+	uint32_t count = ragged->launch.count * heads, next = HELD * blocks, last = 0;
+	uint32_t ready[BLOCKS_MOST] = {0}; /* when its next claim begins */
+	uint32_t held[BLOCKS_MOST][HELD], begun[BLOCKS_MOST] = {0};
+
+	for (uint32_t b = 0; b < blocks; b++) {
+		for (uint32_t i = 0; i < HELD; i++) {
+			held[b][i] = b + i * blocks;
+		}
+	}
+	for (;;) {
+		uint32_t b = UINT32_MAX;
+		for (uint32_t k = 0; k < blocks; k++) {
+			bool has_claim = held[k][begun[k] % HELD] < count;
+			b = has_claim && (b == UINT32_MAX || ready[k] < ready[b]) ? k : b;
+		}
+		if (b == UINT32_MAX) {
+			return last;
+		}
+		uint32_t claim = held[b][begun[b] % HELD];
+		if (begun[b] + AHEAD >= HELD) {
+			held[b][(begun[b] + AHEAD) % HELD] = next++;
+		}
+		begun[b]++;
+		ready[b] += ragged->claims[claim / heads].count;
+		last = ready[b] > last ? ready[b] : last;
+	}
+}
+
+/* All blocks end together, but for a long row's worth. */
+static void body_ragged(struct prop *prop, const void *context)
+{
+	struct ragged ragged;
+
+	(void)context;
+	open_ragged(&ragged, prop);
+	uint32_t splits = ragged.split_start[ragged.rows];
+	double share = (double)splits * ragged.list.shape.kv_head_count / ragged.list.block_count;
+	uint32_t last = last_end(&ragged);
+	check(ragged.launch.chains == 0 || (double)last <= 1.03 * share + 4);
+	close_ragged(&ragged);
+}
+
+Test(decode_list, blocks_end_together_however_long_the_rows_are)
+{
+	const struct prop_options options = {
+		.name = "ragged rows", .body = body_ragged, .trials = 400};
+
+	cr_assert(prop_holds(&options));
 }
 
 /* The least number of saved tokens at which a list looks for shared splits. */
