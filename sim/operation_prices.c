@@ -65,7 +65,7 @@ struct operation_sharing operation_sharing_of(const struct model_config *shape)
 	return (struct operation_sharing){
 		.tokens = ceil(DECODE_SHARING_LEAST / bytes),
 		.longest = (double)DECODE_LONG * DECODE_SPLIT,
-		.alone = (double)DECODE_LONG_ALONE * DECODE_SPLIT,
+		.alone = (double)decode_long_alone(shape->num_key_value_heads) * DECODE_SPLIT,
 	};
 }
 

@@ -90,7 +90,7 @@ static void add_sharing(cJSON *root, const struct operation_sharing *sharing)
 		add_number(section, "longest", sharing->longest);
 		add_number(section, "alone", sharing->alone);
 		cJSON_AddStringToObject(section, "source",
-			"DECODE_SHARING_LEAST and DECODE_LONG, DECODE_LONG_ALONE of "
+			"DECODE_SHARING_LEAST, DECODE_LONG and decode_long_alone() of "
 			"engine/shape/kernel_tiles.h");
 	}
 }

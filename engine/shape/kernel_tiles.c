@@ -11,6 +11,11 @@ uint32_t linear_split_k(uint32_t input_count, uint32_t output_count)
 	return is_long && is_narrow && is_whole ? SPLIT_K : 1;
 }
 
+uint32_t decode_long_alone(uint64_t kv_heads)
+{
+	return kv_heads >= 8 ? 128 : 48;
+}
+
 uint64_t decode_counters(uint64_t rows, uint64_t kv_heads)
 {
 	return 1 + rows * kv_heads * DECODE_MERGERS;

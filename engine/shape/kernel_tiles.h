@@ -15,7 +15,6 @@ enum {
 	DECODE_SPLIT = 256,	  /* tokens of context in a split of decode attention */
 	DECODE_MERGERS = 4,	  /* warps of a block that merge splits */
 	DECODE_LONG = 16,	  /* splits of a row; with more, a launch is long */
-	DECODE_LONG_ALONE = 48,	  /* the same of a launch of one row */
 	PREFILL_QUERY_TILE = 128, /* queries in a tile of prefill attention */
 	SAMPLER_TILE = 1024,	  /* logits in a tile of the sampler */
 	SAMPLER_TILE_BYTES = 8,	  /* scratch of a tile */
@@ -32,6 +31,10 @@ enum { DECODE_SHARING_LEAST = 72 << 20 };
    SPLIT_K for weights with many inputs and few outputs, for which one chain of matrix instructions
    over all inputs takes longer than reading the weight. Else it is 1. */
 uint32_t linear_split_k(uint32_t input_count, uint32_t output_count);
+
+/* The same as DECODE_LONG of a launch of one row, which a cluster of blocks for each key/value head
+   computes faster up to so many splits. With fewer heads fewer multiprocessors are clusters. */
+uint32_t decode_long_alone(uint64_t kv_heads);
 
 /* The counters of decode attention: one of claims, and for each row and key/value head
    DECODE_MERGERS of stored splits. */

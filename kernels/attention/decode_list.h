@@ -35,7 +35,7 @@ enum {
    who computes what: the bits of a row do not depend on them. */
 
 /* A launch is long if it has shared entries, or a row of more than DECODE_LONG splits (a row alone:
-   DECODE_LONG_ALONE, up to which decode_cluster_sm90.cu is faster). Long launches have a kernel of
+   decode_long_alone(), up to which decode_cluster_sm90.cu is faster). Long launches have a kernel of
    their own, decode_shared_sm90.cu; where it does not run, none is long. */
 
 /* In a long launch without shared entries each row begins with a chain: its block stores one

@@ -187,7 +187,8 @@ static uint32_t take_launch(uint32_t first, uint32_t end, uint32_t at)
 	bool is_long = launch.shared > 0;
 	for (uint32_t r = first; r < end; r++) {
 		uint32_t splits = scene.split_start[r + 1] - scene.split_start[r];
-		is_long |= splits > (uint32_t)(end - first == 1 ? DECODE_LONG_ALONE : DECODE_LONG);
+		uint32_t alone = scene.list.shape.kv_head_count < 8 ? 48 : 128;
+		is_long |= splits > (end - first == 1 ? alone : (uint32_t)DECODE_LONG);
 		for (uint32_t k = 0; k < splits; k++) {
 			check(scene.covered[r][k] == 1);
 			check(scene.is_read_together[r][k] == is_shared(first, end, r, k));
@@ -275,6 +276,45 @@ Test(decode_list, chains_fill_all_blocks_but_for_a_rest)
 		cr_expect(claims[r].count == (r < 16 ? SPLITS : 45), "%u", claims[r].count);
 	}
 	decode_list_close(&list);
+}
+
+/* A row alone belongs to its clusters up to so many splits, beside another to chains from 17 on. */
+Test(decode_list, a_row_alone_is_long_from_its_own_number_of_splits_on)
+{
+	static const struct {
+		uint32_t heads, most;
+	} alone[] = {{1, 48}, {2, 48}, {4, 48}, {7, 48}, {8, 128}, {16, 128}};
+	static struct decode_claim claims[2 * 2 * 140];
+	static const uint32_t tables[1], table_rows[2];
+
+	for (uint32_t i = 0; i < sizeof(alone) / sizeof(alone[0]); i++) {
+		struct decode_list list = {.shape = {.head_count = 2 * alone[i].heads,
+						   .kv_head_count = alone[i].heads,
+						   .head_dim = 128,
+						   .block_size = 256},
+			.path = KERNEL_PATH_SM90,
+			.sharing = DECODE_SHARING_OFF,
+			.block_count = 132,
+			.row_capacity = 2};
+		decode_list_open(&list);
+		for (uint32_t splits = 1; splits < 140; splits++) {
+			const uint32_t contexts[] = {splits * DECODE_SPLIT, 1};
+			const uint32_t split_start[] = {0, splits, splits + 1};
+			for (uint32_t rows = 1; rows <= 2; rows++) {
+				const struct decode_rows launch_rows = {.tables = tables,
+					.rows = table_rows,
+					.contexts = contexts,
+					.split_start = split_start,
+					.row_count = rows};
+				struct decode_launch launch;
+				decode_list_fill(&list, &launch_rows, claims, 0, &launch);
+				uint32_t most = rows == 1 ? alone[i].most : 16;
+				cr_assert(launch.is_long == (splits > most), "%u heads, %u splits",
+					alone[i].heads, splits);
+			}
+		}
+		decode_list_close(&list);
+	}
 }
 
 /* Rows of random numbers of splits, in one launch of chains and singles. */
