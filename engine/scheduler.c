@@ -298,6 +298,8 @@ static void withdraw_row(struct scheduler *scheduler, struct sequence *sequence)
 	counts->prefill_rows--;
 	counts->prefill_tokens -= gone.count;
 	counts->prefill_attention_pairs -= batch_attention_pairs(gone.first, gone.count);
+	counts->prefill_tiles -= batch_tiles(gone.count);
+	counts->prefill_tile_keys -= batch_tile_keys(gone.first, gone.count);
 	counts->sampled_rows -= gone.is_sampled;
 	counts->prefill_longest_context = longest_prefill(scheduler);
 	do {
@@ -395,6 +397,8 @@ static void place_chunk(struct scheduler *scheduler, struct sequence *sequence, 
 	counts->prefill_rows++;
 	counts->prefill_tokens += count;
 	counts->prefill_attention_pairs += batch_attention_pairs(first, count);
+	counts->prefill_tiles += batch_tiles(count);
+	counts->prefill_tile_keys += batch_tile_keys(first, count);
 	counts->prefill_longest_context = u64_max(counts->prefill_longest_context, first + count);
 	counts->sampled_rows += first + count == sequence->token_count;
 }

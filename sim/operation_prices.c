@@ -98,8 +98,8 @@ void operation_floors_of(struct operation_floors *out, const struct operation_li
 		.head_row = 2 * head / flops,
 		.kv_token = 2 * bytes * keys * layers / read,
 		.pair = 4 * queries * layers / flops, /* 2 FLOPs for Q K, 2 for P V */
-		.tile_share =
-			shape->num_attention_heads / (limits->multiprocessors * PREFILL_QUERY_TILE),
+		.query_heads = shape->num_attention_heads,
+		.multiprocessors = limits->multiprocessors,
 	};
 }
 
@@ -187,7 +187,27 @@ void operation_step_context(struct operation_step *out, const struct operation_s
 	at[OPERATION_VARIABLE_LONG_ROWS] = is_long ? rows : 0;
 }
 
-/* Each of several prompts counts half a tile more than its tokens, a single one is rounded up. */
+/* Tiles of queries, the keys that they walk through, and the least tiles that they can be. Steps of
+   other engines do not count them: then each of several prompts has half a tile more than its
+   tokens, a single one is rounded up, and the last tile has the longest prompt's keys. */
+struct tiles {
+	double count, keys, least;
+};
+
+static struct tiles tiles_of(const struct step_counts *counts, double longest)
+{
+	double full = (double)u64_divide_up(counts->prefill_tokens, PREFILL_QUERY_TILE);
+	double exact = (double)counts->prefill_tokens / PREFILL_QUERY_TILE;
+	double pairs = (double)counts->prefill_attention_pairs;
+
+	if (counts->prefill_tiles > 0) {
+		double tiles = (double)counts->prefill_tiles;
+		return (struct tiles){tiles, (double)counts->prefill_tile_keys, tiles};
+	}
+	double tiles = counts->prefill_rows > 1 ? exact + 0.5 * (double)counts->prefill_rows : full;
+	return (struct tiles){tiles, pairs / PREFILL_QUERY_TILE + (tiles - exact) * longest, full};
+}
+
 void operation_step_prompts(struct operation_step *out, const struct operation_floors *floors,
 	const struct step_counts *counts)
 {
@@ -195,26 +215,25 @@ void operation_step_prompts(struct operation_step *out, const struct operation_f
 	double tokens = (double)counts->prefill_tokens, rows = (double)counts->prefill_rows;
 	double pairs = (double)counts->prefill_attention_pairs;
 	double keys = (double)counts->prefill_longest_context;
-	double full = (double)u64_divide_up(counts->prefill_tokens, PREFILL_QUERY_TILE);
-	double tiles = counts->prefill_rows > 1 ? tokens / PREFILL_QUERY_TILE + 0.5 * rows : full;
+	double heads = floors->query_heads, processors = floors->multiprocessors;
 
 	if (keys == 0) {
 		keys = pairs / tokens + 0.5 * (tokens / rows - 1);
 	}
-	double tile_pairs = pairs + (tiles * PREFILL_QUERY_TILE - tokens) * keys;
-	double share = tiles * PREFILL_QUERY_TILE * floors->tile_share; /* of the GPU, in rounds */
+	const struct tiles tiles = tiles_of(counts, keys);
 	/* Up to half of the multiprocessors the kernel halves its tiles. */
-	bool is_whole = 2 * share > 1;
+	bool is_whole = 2 * tiles.count * heads > processors;
 	at[OPERATION_VARIABLE_KEYS] = keys;
 	at[OPERATION_VARIABLE_KEYS_WHOLE] = is_whole ? keys : 0;
-	at[OPERATION_VARIABLE_EVEN_KEYS] = tile_pairs * floors->tile_share;
+	at[OPERATION_VARIABLE_EVEN_KEYS] = tiles.keys * heads / processors;
 	/* The rounds behind the first one. Of a single prompt they have its mean keys; of several,
 	   whose lengths are unknown, the longest. */
-	double rounds = most(most(share, 1), ceil(full * PREFILL_QUERY_TILE * floors->tile_share));
+	double rounds = most(
+		most(tiles.count * heads / processors, 1), ceil(tiles.least * heads / processors));
 	double each = counts->prefill_rows > 1 ? keys : keys - 0.5 * tokens;
 	at[OPERATION_VARIABLE_ROUND_KEYS] = (rounds - 1) * each;
-	at[OPERATION_VARIABLE_TILE_PAIRS] = tile_pairs;
-	at[OPERATION_VARIABLE_TILES] = tiles;
+	at[OPERATION_VARIABLE_TILE_PAIRS] = tiles.keys * PREFILL_QUERY_TILE;
+	at[OPERATION_VARIABLE_TILES] = tiles.count;
 }
 
 double operation_basis(enum operation_term term, const struct operation_parts *parts, uint32_t i,

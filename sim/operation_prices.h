@@ -199,7 +199,7 @@ struct operation_floors {
 	double head, head_row;		/* max(head, head_row * sampled rows) */
 	double kv_token;		/* a distinct token that decode rows attend to */
 	double pair;			/* a prompt token and one that it attends to */
-	double tile_share;		/* query heads / (multiprocessors * PREFILL_QUERY_TILE) */
+	double query_heads, multiprocessors;
 };
 
 void operation_floors_of(struct operation_floors *out, const struct operation_limits *limits,

@@ -107,6 +107,8 @@ static struct step_counts counts_of(const struct place *place)
 		.prefill_tokens = tokens,
 		.prefill_attention_pairs = batch_attention_pairs(prefix, tokens),
 		.prefill_longest_context = tokens > 0 ? prefix + tokens : 0,
+		.prefill_tiles = batch_tiles(tokens),
+		.prefill_tile_keys = batch_tile_keys(prefix, tokens),
 		.sampled_rows = rows + (tokens > 0),
 	};
 }

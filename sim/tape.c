@@ -45,6 +45,7 @@ static bool may_lack(uint32_t column)
 {
 	return column == STEP_COLUMN_waiting || column == STEP_COLUMN_decode_longest_context ||
 	       column == STEP_COLUMN_prefill_longest_context ||
+	       column == STEP_COLUMN_prefill_tiles || column == STEP_COLUMN_prefill_tile_keys ||
 	       column == STEP_COLUMN_shared_tokens || column == STEP_COLUMN_reread_tokens;
 }
 

@@ -10,7 +10,8 @@
    and column. `waiting` is not compared, since it depends on how far the replay has read ahead.
 
    A tape of an older engine may lack the counts shared_tokens, reread_tokens,
-   decode_longest_context and prefill_longest_context; these are then not compared.
+   decode_longest_context, prefill_longest_context, prefill_tiles and
+   prefill_tile_keys; these are then not compared.
 
    The tape is streamed, a row at a time. Columns are found by name, and additional ones are
    ignored. A malformed row is a STATUS_INPUT with file, line and column. So are times that no run

@@ -114,6 +114,7 @@ static const struct scene scenes[] = {
 	{SCENE_MIXED, .rows = 384, .tokens = 2000, .spread = 60, .is_between = true},
 	{SCENE_DECODE_SWEEP, .rows = 384, .tokens = 500, .spread = 60, .prefix = 256, .groups = 1},
 	{SCENE_PREFILL_BATCH, .rows = 4, .tokens = 1000, .spread = 60, .prefix = 8192},
+	{SCENE_PREFILL_BATCH, .rows = 6, .tokens = 400, .spread = 80, .prefix = 16384},
 	{SCENE_PREFILL_BATCH, .rows = 64, .tokens = 100, .spread = 90, .prefix = 2048},
 	{SCENE_DECODE_SWEEP, .rows = 64, .tokens = 1000, .spread = 80, .prefix = 16384,
 		.groups = 16},
@@ -126,6 +127,7 @@ static const struct scene scenes[] = {
 	{SCENE_PREFILL_BATCH, .rows = 2, .tokens = 60, .spread = 50},
 	{SCENE_PREFILL_BATCH, .rows = 4, .tokens = 3500, .spread = 50},
 	{SCENE_PREFILL_BATCH, .rows = 8, .tokens = 250, .spread = 60, .prefix = 32768},
+	{SCENE_PREFILL_BATCH, .rows = 3, .tokens = 700, .spread = 60, .prefix = 40960},
 	{SCENE_DECODE_SWEEP, .rows = 6, .tokens = 1000, .spread = 60, .longest = 128000},
 	{SCENE_DECODE_SWEEP, .rows = 32, .tokens = 1000, .spread = 80, .longest = 8000},
 	{SCENE_DECODE_SWEEP, .rows = 24, .tokens = 3000, .spread = 80, .longest = 36000},
@@ -215,6 +217,8 @@ static double prompt_seconds(const struct planner *planner, uint64_t rows, uint6
 		.prefill_tokens = rows * own,
 		.prefill_attention_pairs = rows * batch_attention_pairs(prefix, own),
 		.prefill_longest_context = prefix + own,
+		.prefill_tiles = rows * batch_tiles(own),
+		.prefill_tile_keys = rows * batch_tile_keys(prefix, own),
 		.sampled_rows = rows + decodes,
 	};
 	return step_seconds(planner, &counts);

@@ -30,7 +30,9 @@
 	X(shared_tokens)                                                                           \
 	X(reread_tokens)                                                                           \
 	X(decode_longest_context)                                                                  \
-	X(prefill_longest_context)
+	X(prefill_longest_context)                                                                 \
+	X(prefill_tiles)                                                                           \
+	X(prefill_tile_keys)
 
 enum { CALIBRATE_HEAT_DECAYS = 5 };
 

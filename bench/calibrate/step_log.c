@@ -22,6 +22,8 @@
 	X(prefill_attention_pairs, false)                                                          \
 	X(decode_longest_context, false)                                                           \
 	X(prefill_longest_context, false)                                                          \
+	X(prefill_tiles, false)                                                                    \
+	X(prefill_tile_keys, false)                                                                \
 	X(shared_tokens, false)                                                                    \
 	X(reread_tokens, false)
 

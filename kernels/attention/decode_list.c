@@ -432,8 +432,8 @@ uint32_t decode_list_fill(struct decode_list *list, const struct decode_rows *ro
 	}
 	launch->first = first;
 	launch->shared = count - first;
-	uint32_t most = rows->row_count == 1 ? decode_long_alone(list->shape.kv_head_count)
-					     : DECODE_LONG;
+	uint32_t most =
+		rows->row_count == 1 ? decode_long_alone(list->shape.kv_head_count) : DECODE_LONG;
 	launch->is_long = launch->shared > 0;
 	for (uint32_t r = rows->first_row; r < end; r++) {
 		count = fill_singles(list, rows, r, claims, count);

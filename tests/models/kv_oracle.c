@@ -174,6 +174,8 @@ static void check_counts(const struct batch *batch)
 	uint64_t tokens = 0;
 	uint64_t pairs = 0;
 	uint64_t keys = 0;
+	uint64_t tiles = 0;
+	uint64_t tile_keys = 0;
 	uint64_t sampled = 0;
 	require_equal(batch->row_count, counts->decode_rows + counts->prefill_rows);
 	for (uint32_t i = 0; i < batch->row_count; i++) {
@@ -189,7 +191,11 @@ static void check_counts(const struct batch *batch)
 		tokens += count;
 		keys = end > keys ? end : keys;
 		for (uint32_t position = end - count; position < end; position++) {
+			bool ends_tile =
+				position + 1 == end || (position - (end - count)) % 128 == 127;
 			pairs += position + 1;
+			tiles += ends_tile;
+			tile_keys += ends_tile ? position + 1 : 0;
 		}
 	}
 	require_equal(counts->decode_context_tokens, context);
@@ -197,6 +203,8 @@ static void check_counts(const struct batch *batch)
 	require_equal(counts->prefill_tokens, tokens);
 	require_equal(counts->prefill_attention_pairs, pairs);
 	require_equal(counts->prefill_longest_context, keys);
+	require_equal(counts->prefill_tiles, tiles);
+	require_equal(counts->prefill_tile_keys, tile_keys);
 	require_equal(counts->sampled_rows, sampled);
 	require_equal(batch->token_count, tokens + counts->decode_rows);
 }

@@ -329,7 +329,12 @@ static void count_rows(struct scheduler_model *model)
 		counts->prefill_longest_context =
 			u64_max(counts->prefill_longest_context, row->first + row->count);
 		for (uint32_t token = row->first; token < row->first + row->count; token++) {
+			bool is_last = token + 1 == row->first + row->count;
 			counts->prefill_attention_pairs += token + 1;
+			if (is_last || (token - row->first) % 128 == 127) {
+				counts->prefill_tiles++;
+				counts->prefill_tile_keys += token + 1;
+			}
 		}
 	}
 	counts->running = model->running.count;

@@ -32,6 +32,7 @@ struct drawn_prompt {
 
 struct drawn_step {
 	uint32_t row_count, prompt_count;
+	bool has_tiles; /* in its counts; those of another engine have none */
 	struct drawn_row rows[ROWS_MAX + 1];
 	struct drawn_prompt prompts[PROMPTS_MAX];
 };
@@ -76,6 +77,10 @@ static struct step_counts counts_of(const struct drawn_step *step)
 			batch_attention_pairs(prompt->prefix, prompt->tokens);
 		counts.prefill_longest_context =
 			u64_max(counts.prefill_longest_context, prompt->prefix + prompt->tokens);
+		if (step->has_tiles) {
+			counts.prefill_tiles += batch_tiles(prompt->tokens);
+			counts.prefill_tile_keys += batch_tile_keys(prompt->prefix, prompt->tokens);
+		}
 	}
 	count_shared(step, &counts);
 	return counts;
@@ -108,6 +113,7 @@ static void draw_step(struct prop *prop, struct drawn_step *step)
 		}
 	}
 	if (kind != 0) {
+		step->has_tiles = prop_chance(prop, 3, 4);
 		step->prompt_count = (uint32_t)draw_size(prop, PROMPTS_MAX);
 		uint64_t most = 8192 / step->prompt_count;
 		for (uint32_t i = 0; i < step->prompt_count; i++) {
@@ -366,6 +372,8 @@ static struct step_counts grid_counts(
 		.prefill_tokens = tokens,
 		.prefill_attention_pairs = batch_attention_pairs(prefix, tokens),
 		.prefill_longest_context = tokens > 0 ? prefix + tokens : 0,
+		.prefill_tiles = batch_tiles(tokens),
+		.prefill_tile_keys = batch_tile_keys(prefix, tokens),
 		.sampled_rows = rows + (tokens > 0),
 	};
 }

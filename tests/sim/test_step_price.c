@@ -53,6 +53,10 @@ static void draw_counts(struct prop *prop, struct step_counts *counts)
 			counts->prefill_tokens * (1 + prop_below(prop, 40000)) / 2 + 1;
 		counts->prefill_longest_context =
 			prop_chance(prop, 1, 2) ? prop_range(prop, 1, 90000) : 0;
+		if (prop_chance(prop, 1, 2)) {
+			counts->prefill_tiles = prop_range(prop, 1, 700);
+			counts->prefill_tile_keys = prop_range(prop, 1, 9000000);
+		}
 	}
 	counts->sampled_rows = counts->decode_rows + prop_below(prop, counts->prefill_rows + 1);
 	prop_log(prop,
@@ -402,7 +406,7 @@ static double naive_prompts(
 	double pairs = (double)counts->prefill_attention_pairs;
 	double keys = (double)counts->prefill_longest_context;
 	double tiles = prompts > 1 ? tokens / 128 + prompts / 2 : ceil(tokens / 128);
-	double units = tiles * 8, processors = prices->limits.multiprocessors;
+	double processors = prices->limits.multiprocessors;
 
 	if (counts->prefill_tokens == 0) {
 		*floor = 0;
@@ -410,9 +414,13 @@ static double naive_prompts(
 	}
 	keys = keys > 0 ? keys : pairs / tokens + (tokens / prompts - 1) / 2;
 	double walked = pairs + (tiles * 128 - tokens) * keys;
-	double even = walked * 8 / (128 * processors);
-	double rounds =
-		fmax(fmax(1, units / processors), ceil(ceil(tokens / 128) * 8 / processors));
+	double least = ceil(tokens / 128);
+	if (counts->prefill_tiles > 0) {
+		tiles = least = (double)counts->prefill_tiles;
+		walked = 128 * (double)counts->prefill_tile_keys;
+	}
+	double even = walked * 8 / (128 * processors), units = 8 * tiles;
+	double rounds = fmax(fmax(1, units / processors), ceil(least * 8 / processors));
 	double each = prompts > 1 ? keys : keys - tokens / 2;
 	*floor = 4 * pairs * 8 * 64 * 7 / (prices->limits.flop_rate * 1000);
 	return RAMP(prefill_walk, keys) + RAMP(prefill_whole, 2 * units > processors ? keys : 0) +

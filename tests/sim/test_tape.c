@@ -12,12 +12,13 @@
 #define HEADER                                                                                     \
 	"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode\tdecode_rows\tprefill_rows\t"           \
 	"prefill_tokens\tcached_tokens\tdecode_context_tokens\tdecode_longest_context\tprefill_"   \
-	"attention_pairs\tprefill_longest_context\t"                                               \
+	"attention_pairs\tprefill_longest_context\tprefill_tiles\tprefill_tile_keys\t"             \
 	"sampled_rows\trunning\twaiting\tused_blocks\tshared_tokens\treread_tokens\t"              \
 	"cached_free_blocks\tfree_blocks\tpreemptions\n"
-#define COUNTS_0 "\t0\t2\t30\t16\t0\t0\t300\t24\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
+#define COUNTS_0 "\t0\t2\t30\t16\t0\t0\t300\t24\t2\t39\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
 #define ROW_0 "0\t100\t50\t40\t10\teager" COUNTS_0
-#define ROW_1 "1\t150\t20\t19\t1\tgraph\t2\t0\t0\t0\t48\t28\t0\t0\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
+#define ROW_1                                                                                      \
+	"1\t150\t20\t19\t1\tgraph\t2\t0\t0\t0\t48\t28\t0\t0\t0\t0\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
 
 static const struct batch batches[] = {
 	{.step = 0,
@@ -26,6 +27,8 @@ static const struct batch batches[] = {
 			.cached_tokens = 16,
 			.prefill_attention_pairs = 300,
 			.prefill_longest_context = 24,
+			.prefill_tiles = 2,
+			.prefill_tile_keys = 39,
 			.sampled_rows = 2,
 			.running = 2,
 			.waiting = 7,
@@ -197,10 +200,10 @@ Test(tape, a_step_is_the_next_one_on_the_tape)
 #define FLEET_HEADER                                                                               \
 	"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode\tdecode_rows\tprefill_rows\t"           \
 	"prefill_tokens\tcached_tokens\tdecode_context_tokens\tdecode_longest_context\tprefill_"   \
-	"attention_pairs\tprefill_longest_context\t"                                               \
+	"attention_pairs\tprefill_longest_context\tprefill_tiles\tprefill_tile_keys\t"             \
 	"sampled_rows\trunning\twaiting\tused_blocks\tshared_tokens\treread_tokens\t"              \
 	"cached_free_blocks\tfree_blocks\tpreemptions\treplica\n"
-#define FLEET_COUNTS "\t0\t2\t30\t16\t0\t0\t300\t24\t2\t2\t7\t3\t16\t8\t0\t5\t0\t"
+#define FLEET_COUNTS "\t0\t2\t30\t16\t0\t0\t300\t24\t2\t39\t2\t2\t7\t3\t16\t8\t0\t5\t0\t"
 
 enum { FLEET = 3 };
 
