@@ -5,9 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/base/number.h"
-#include "engine/shape/kernel_tiles.h"
-
 /* A batch: what one step computes. Rows come in queue order: decode rows (one token each), then
    prefill rows (a chunk each); a policy may place both in one step.
 
@@ -28,6 +25,7 @@
 	X(prefill_longest_context) /* most of them, of one prefill token */                        \
 	X(prefill_tiles)	   /* of at most PREFILL_QUERY_TILE tokens of a prefill row */     \
 	X(prefill_tile_keys)	   /* sum over these of the tokens their last one attends to */    \
+	X(prefill_chain_keys)	   /* of the longest chain of tiles; 0: not known */               \
 	X(sampled_rows)		   /* rows that end in a sampled token */                          \
 	X(running)		   /* sequences running, placed or not, after scheduling */        \
 	X(waiting)		   /* sequences waiting in the engine after scheduling */          \
@@ -100,20 +98,6 @@ void batch_add_addition(struct batch *batch, uint32_t row, uint32_t index, uint3
 static inline uint64_t batch_attention_pairs(uint64_t first, uint64_t count)
 {
 	return count * first + count * (count + 1) / 2;
-}
-
-/* Tiles of the queries of such tokens, the last one in part, and the keys that they walk through:
-   those of each tile's last query. */
-static inline uint64_t batch_tiles(uint64_t count)
-{
-	return u64_divide_up(count, PREFILL_QUERY_TILE);
-}
-
-static inline uint64_t batch_tile_keys(uint64_t first, uint64_t count)
-{
-	uint64_t tiles = batch_tiles(count), tile = PREFILL_QUERY_TILE;
-
-	return tiles == 0 ? 0 : tiles * first + tile * (tiles * (tiles - 1) / 2) + count;
 }
 
 #endif

@@ -7,14 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void open_scheduler(struct engine *engine, const struct engine_config *config)
+{
+	scheduler_init(&engine->scheduler, config, engine->runner->is_computing);
+	engine->scheduler.spread = engine->runner->spread;
+}
+
 enum status engine_open(struct engine **out, const struct engine_config *config,
 	const struct runner *runner, struct error *error)
 {
 	*out = NULL;
 	TRY(engine_config_validate(config, error));
 	struct engine *engine = memory_take(1, sizeof(*engine));
-	scheduler_init(&engine->scheduler, config, runner->is_computing);
 	engine->runner = runner;
+	open_scheduler(engine, config);
 	for (uint32_t i = 0; i < 2; i++) {
 		engine->token_ids[i] =
 			memory_take(engine->scheduler.placement_capacity, sizeof(int32_t));
@@ -75,7 +81,7 @@ void engine_restart(struct engine *engine)
 
 	scheduler_deinit(&engine->scheduler);
 	livelock_reset(&engine->livelock);
-	scheduler_init(&engine->scheduler, &config, engine->runner->is_computing);
+	open_scheduler(engine, &config);
 	engine->scheduler.step = step;
 	engine->scheduler.blocks.log = log;
 }

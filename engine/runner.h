@@ -6,6 +6,7 @@
 
 #include "engine/base/status.h"
 #include "engine/batch.h"
+#include "engine/shape/prefill_tiles.h"
 
 /* What turns a batch into tokens and time: the CUDA engine, the reference engine, the cost model or
    a tape. The engine knows a runner only by this interface. A new runner is one file and one row of
@@ -30,6 +31,7 @@ struct runner {
 	void *state;
 	bool is_computing;	/* wants rows and tokens in the batch, and returns sampled tokens */
 	bool takes_empty_steps; /* executes steps without rows too; of others they take no time */
+	struct prefill_spread spread; /* of the GPU that computes the steps, or is modelled */
 
 	/* Runs one step. token_ids: (counts.sampled_rows), in row order, written by computing
 	   runners only. *time: zeros before. A failure ends the run; requests that finished before

@@ -77,6 +77,9 @@ void scheduler_init(
 		scheduler->before.placements =
 			memory_take(scheduler->placement_capacity, sizeof(struct placement));
 	}
+	scheduler->tile_ends =
+		memory_take(prefill_tile_count(config->max_num_batched_tokens) + config->max_num_seqs,
+			sizeof(*scheduler->tile_ends));
 	batch_init(&scheduler->batch, is_computing ? scheduler->placement_capacity : 0,
 		is_computing ? u32_max(config->max_num_batched_tokens, config->max_num_seqs) : 0);
 }
@@ -92,6 +95,7 @@ void scheduler_deinit(struct scheduler *scheduler)
 	window_deinit(&scheduler->window);
 	free(scheduler->free_rows);
 	free(scheduler->placements);
+	free(scheduler->tile_ends);
 	free(scheduler->events.events);
 	free(scheduler->before.placements);
 	free(scheduler->before.events.events);
@@ -298,8 +302,8 @@ static void withdraw_row(struct scheduler *scheduler, struct sequence *sequence)
 	counts->prefill_rows--;
 	counts->prefill_tokens -= gone.count;
 	counts->prefill_attention_pairs -= batch_attention_pairs(gone.first, gone.count);
-	counts->prefill_tiles -= batch_tiles(gone.count);
-	counts->prefill_tile_keys -= batch_tile_keys(gone.first, gone.count);
+	counts->prefill_tiles -= prefill_tile_count(gone.count);
+	counts->prefill_tile_keys -= prefill_tile_keys(gone.first, gone.count);
 	counts->sampled_rows -= gone.is_sampled;
 	counts->prefill_longest_context = longest_prefill(scheduler);
 	do {
@@ -397,8 +401,8 @@ static void place_chunk(struct scheduler *scheduler, struct sequence *sequence, 
 	counts->prefill_rows++;
 	counts->prefill_tokens += count;
 	counts->prefill_attention_pairs += batch_attention_pairs(first, count);
-	counts->prefill_tiles += batch_tiles(count);
-	counts->prefill_tile_keys += batch_tile_keys(first, count);
+	counts->prefill_tiles += prefill_tile_count(count);
+	counts->prefill_tile_keys += prefill_tile_keys(first, count);
 	counts->prefill_longest_context = u64_max(counts->prefill_longest_context, first + count);
 	counts->sampled_rows += first + count == sequence->token_count;
 }
@@ -650,6 +654,24 @@ static void advance_all(struct scheduler *scheduler)
 	scheduler->step++;
 }
 
+static uint64_t longest_chain(const struct scheduler *scheduler)
+{
+	uint32_t *ends = scheduler->tile_ends, count = 0;
+
+	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
+		const struct placement *row = &scheduler->placements[i];
+		if (row->is_decode) {
+			continue;
+		}
+		if (scheduler->batch.counts.prefill_rows == 1) {
+			return prefill_chain_of_prompt(row->first, row->count, &scheduler->spread);
+		}
+		count += prefill_tile_ends(ends + count, row->first, row->count);
+	}
+	prefill_tiles_sort(ends, count);
+	return prefill_chain_keys(ends, count, &scheduler->spread);
+}
+
 void scheduler_schedule(struct scheduler *scheduler)
 {
 	struct step_counts *counts = &scheduler->batch.counts;
@@ -660,6 +682,7 @@ void scheduler_schedule(struct scheduler *scheduler)
 		fill_batch(scheduler);
 	}
 	check_decision(scheduler);
+	counts->prefill_chain_keys = counts->prefill_rows > 0 ? longest_chain(scheduler) : 0;
 	counts->running = scheduler->running.count;
 	counts->waiting = scheduler->waiting.count;
 	counts->used_blocks = block_manager_used_count(&scheduler->blocks);

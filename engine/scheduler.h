@@ -9,6 +9,7 @@
 #include "engine/config.h"
 #include "engine/event.h"
 #include "engine/sequence_queue.h"
+#include "engine/shape/prefill_tiles.h"
 #include "engine/wait_cause.h"
 #include "engine/window.h"
 
@@ -73,6 +74,8 @@ struct scheduler {
 	struct placement *placements; /* (max_num_seqs) of the current step */
 	uint32_t placement_count;
 	uint32_t placement_capacity;
+	struct prefill_spread spread; /* of the runner; set after scheduler_init() */
+	uint32_t *tile_ends;	      /* room for the tiles of a step */
 
 	uint64_t step; /* number of the step in progress, or of the next one */
 	struct batch batch;

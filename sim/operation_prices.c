@@ -69,6 +69,14 @@ struct operation_sharing operation_sharing_of(const struct model_config *shape)
 	};
 }
 
+struct prefill_spread operation_spread(const struct operation_prices *prices)
+{
+	return (struct prefill_spread){
+		.heads = prices->shape.num_attention_heads,
+		.multiprocessors = (uint32_t)prices->limits.multiprocessors,
+	};
+}
+
 bool operation_shares(const struct operation_sharing *rule, const struct step_counts *counts)
 {
 	double shared = (double)counts->shared_tokens;
@@ -208,6 +216,21 @@ static struct tiles tiles_of(const struct step_counts *counts, double longest)
 	return (struct tiles){tiles, pairs / PREFILL_QUERY_TILE + (tiles - exact) * longest, full};
 }
 
+/* The longest chain where it is not counted: rounds of tiles. Those behind the first one have a
+   single prompt's mean keys; of several prompts, whose lengths are unknown, the longest one's, but
+   no more than all tiles have together. */
+static double usual_chain(const struct operation_floors *floors, const struct step_counts *counts,
+	const struct tiles *tiles, double longest)
+{
+	double heads = floors->query_heads, processors = floors->multiprocessors;
+	double rounds = most(most(tiles->count * heads / processors, 1),
+		ceil(tiles->least * heads / processors));
+	double own = counts->prefill_rows > 1 ? 0 : (double)counts->prefill_tokens;
+	double each = most(longest - 0.5 * own, 0);
+
+	return longest + least((rounds - 1) * each, tiles->keys * heads / processors);
+}
+
 void operation_step_prompts(struct operation_step *out, const struct operation_floors *floors,
 	const struct step_counts *counts)
 {
@@ -224,14 +247,11 @@ void operation_step_prompts(struct operation_step *out, const struct operation_f
 	/* Up to half of the multiprocessors the kernel halves its tiles. */
 	bool is_whole = 2 * tiles.count * heads > processors;
 	at[OPERATION_VARIABLE_KEYS] = keys;
-	at[OPERATION_VARIABLE_KEYS_WHOLE] = is_whole ? keys : 0;
 	at[OPERATION_VARIABLE_EVEN_KEYS] = tiles.keys * heads / processors;
-	/* The rounds behind the first one. Of a single prompt they have its mean keys; of several,
-	   whose lengths are unknown, the longest. */
-	double rounds = most(
-		most(tiles.count * heads / processors, 1), ceil(tiles.least * heads / processors));
-	double each = counts->prefill_rows > 1 ? keys : keys - 0.5 * tokens;
-	at[OPERATION_VARIABLE_ROUND_KEYS] = (rounds - 1) * each;
+	at[OPERATION_VARIABLE_CHAIN_KEYS] = counts->prefill_chain_keys > 0
+						    ? (double)counts->prefill_chain_keys
+						    : usual_chain(floors, counts, &tiles, keys);
+	at[OPERATION_VARIABLE_CHAIN_WHOLE] = is_whole ? at[OPERATION_VARIABLE_CHAIN_KEYS] : 0;
 	at[OPERATION_VARIABLE_TILE_PAIRS] = tiles.keys * PREFILL_QUERY_TILE;
 	at[OPERATION_VARIABLE_TILES] = tiles.count;
 }

@@ -6,6 +6,8 @@
 
 #include "engine/batch.h"
 #include "engine/shape/model_config.h"
+#include "engine/shape/prefill_tiles.h"
+#include "engine/shape/prefill_tiles.h"
 
 /* What a calibrated profile knows: non-negative prices of the operations of a step, over floors
    that no GPU of its limits can beat. sim/price_by_operations.h adds them up.
@@ -56,9 +58,9 @@
 	X(kv_long, RAMP, CONTEXT, LONG_STEP, NONE, "attention with a long row")                    \
 	X(kv_long_rows, RAMP, CONTEXT, LONG_ROWS, NONE, "rows, where one is long")                 \
 	X(prefill_walk, RAMP, PROMPT, KEYS, NONE, "keys that a tile walks through")                \
-	X(prefill_whole, RAMP, PROMPT, KEYS_WHOLE, NONE, "the same where tiles are not halved")    \
+	X(prefill_whole, RAMP, PROMPT, CHAIN_WHOLE, NONE, "the longest chain, tiles not halved")   \
 	X(prefill_even, DEARER, PROMPT, EVEN_KEYS, KEYS, "tiles spread over the GPU")              \
-	X(prefill_rounds, CHEAPER, PROMPT, ROUND_KEYS, EVEN_KEYS, "tiles that wait for others")    \
+	X(prefill_chain, RAMP, PROMPT, CHAIN_KEYS, NONE, "keys of the busiest multiprocessor")     \
 	X(prefill_pairs, RAMP, PROMPT, TILE_PAIRS, NONE, "queries and keys, in whole tiles")       \
 	X(prefill_tiles, RAMP, PROMPT, TILES, NONE, "tiles that are listed")                       \
 	X(host_graph, RAMP, HOST, HOST_GRAPH, NONE, "host: a step that only decodes")              \
@@ -117,14 +119,14 @@ enum operation_variable {
 	OPERATION_VARIABLE_OTHERS,	   /* context of the other rows */
 	OPERATION_VARIABLE_CONTEXT_MANY,   /* decode context of those, or of that */
 	OPERATION_VARIABLE_DECODE_ROWS,
-	OPERATION_VARIABLE_LONG_STEP,  /* 1 where a row is long or shared tokens are read once */
-	OPERATION_VARIABLE_LONG_ROWS,  /* decode rows of such a step */
-	OPERATION_VARIABLE_KEYS,       /* longest context of a prompt token */
-	OPERATION_VARIABLE_KEYS_WHOLE, /* the same where tiles fill half the GPU */
-	OPERATION_VARIABLE_EVEN_KEYS,  /* keys a multiprocessor walks through, spread evenly */
-	OPERATION_VARIABLE_ROUND_KEYS, /* keys of all rounds of tiles but the first */
-	OPERATION_VARIABLE_TILE_PAIRS, /* pairs of whole tiles */
-	OPERATION_VARIABLE_TILES,      /* of PREFILL_QUERY_TILE queries */
+	OPERATION_VARIABLE_LONG_STEP,	/* 1 where a row is long or shared tokens are read once */
+	OPERATION_VARIABLE_LONG_ROWS,	/* decode rows of such a step */
+	OPERATION_VARIABLE_KEYS,	/* longest context of a prompt token */
+	OPERATION_VARIABLE_EVEN_KEYS,	/* keys a multiprocessor walks through, spread evenly */
+	OPERATION_VARIABLE_CHAIN_KEYS,	/* keys of the longest chain of tiles */
+	OPERATION_VARIABLE_CHAIN_WHOLE, /* the same where tiles fill half the GPU */
+	OPERATION_VARIABLE_TILE_PAIRS,	/* pairs of whole tiles */
+	OPERATION_VARIABLE_TILES,	/* of PREFILL_QUERY_TILE queries */
 	OPERATION_VARIABLE_HOST_GRAPH,
 	OPERATION_VARIABLE_HOST_EAGER,
 	OPERATION_VARIABLE_HOST_AHEAD,
@@ -191,6 +193,9 @@ struct operation_prices {
 	struct model_config shape; /* fields of the list only */
 	struct operation_parts terms[OPERATION_TERM_COUNT];
 };
+
+/* What prefill attention spreads its tiles over. */
+struct prefill_spread operation_spread(const struct operation_prices *prices);
 
 /* What the operations take at the limits, in ns. Weights are read once a step, K and V once for
    all rows that share them. */

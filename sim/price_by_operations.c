@@ -104,6 +104,7 @@ void operation_pricer_init(struct operation_pricer *out, const struct operation_
 	memset(out, 0, sizeof(*out));
 	operation_floors_of(&out->floors, &prices->limits, &prices->shape);
 	out->sharing = prices->sharing;
+	out->spread = operation_spread(prices);
 	for (uint32_t i = 0; i < OPERATION_TERM_COUNT; i++) {
 		enum operation_term term = (enum operation_term)i;
 		add_term(&out->sections[operation_term_section(term)], term, &prices->terms[i]);

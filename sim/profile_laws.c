@@ -91,6 +91,7 @@ bool operation_prices_are_sound(
 /* Equal rows, and one prompt behind a prefix; shared: tokens that the rows hold in common. */
 struct place {
 	uint64_t rows, context, tokens, prefix, shared;
+	struct prefill_spread spread;
 };
 
 static struct step_counts counts_of(const struct place *place)
@@ -107,8 +108,9 @@ static struct step_counts counts_of(const struct place *place)
 		.prefill_tokens = tokens,
 		.prefill_attention_pairs = batch_attention_pairs(prefix, tokens),
 		.prefill_longest_context = tokens > 0 ? prefix + tokens : 0,
-		.prefill_tiles = batch_tiles(tokens),
-		.prefill_tile_keys = batch_tile_keys(prefix, tokens),
+		.prefill_tiles = prefill_tile_count(tokens),
+		.prefill_tile_keys = prefill_tile_keys(prefix, tokens),
+		.prefill_chain_keys = prefill_chain_of_prompt(prefix, tokens, &place->spread),
 		.sampled_rows = rows + (tokens > 0),
 	};
 }
@@ -299,6 +301,7 @@ static void try_grid(struct trial *trial)
 			.context = contexts[i / PREFIXES / TOKENS % CONTEXTS],
 			.tokens = tokens[i / PREFIXES % TOKENS],
 			.prefix = prefixes[i % PREFIXES],
+			.spread = trial->pricer->spread,
 		};
 		bool is_empty = trial->place.rows + trial->place.tokens == 0;
 		bool is_again = (trial->place.rows == 0 && trial->place.context != contexts[0]) ||

@@ -46,7 +46,8 @@ static bool may_lack(uint32_t column)
 	return column == STEP_COLUMN_waiting || column == STEP_COLUMN_decode_longest_context ||
 	       column == STEP_COLUMN_prefill_longest_context ||
 	       column == STEP_COLUMN_prefill_tiles || column == STEP_COLUMN_prefill_tile_keys ||
-	       column == STEP_COLUMN_shared_tokens || column == STEP_COLUMN_reread_tokens;
+	       column == STEP_COLUMN_prefill_chain_keys || column == STEP_COLUMN_shared_tokens ||
+	       column == STEP_COLUMN_reread_tokens;
 }
 
 static enum status find_columns(struct tape_deck *deck, struct error *error)
@@ -251,8 +252,10 @@ static enum status tape_execute(void *state, const struct batch *batch, int32_t 
 	struct tape_row *row = tape->head;
 	step_count_values(&batch->counts, here + STEP_COLUMN_FIRST_COUNT);
 	for (uint32_t column = STEP_COLUMN_FIRST_COUNT; column < STEP_COLUMN_COUNT; column++) {
-		bool is_compared =
-			column != STEP_COLUMN_waiting && deck->field[column] != TABLE_NO_COLUMN;
+		bool is_known = column != STEP_COLUMN_prefill_chain_keys || here[column] > 0 ||
+				here[STEP_COLUMN_prefill_tiles] == 0;
+		bool is_compared = column != STEP_COLUMN_waiting && is_known &&
+				   deck->field[column] != TABLE_NO_COLUMN;
 		if (is_compared && here[column] != row->value[column]) {
 			return diverge(tape, column, here[column], error);
 		}

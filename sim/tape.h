@@ -7,11 +7,12 @@
 /* A runner that replays the times of a recorded run: the steps.tsv of a result folder. It returns
    the recorded starts and durations as long as the engine's decisions equal the recorded ones. The
    first step with different counts, or beyond the tape's end, is a STATUS_VERDICT that names step
-   and column. `waiting` is not compared, since it depends on how far the replay has read ahead.
+   and column. `waiting` is not compared, since it depends on how far the replay has read ahead, nor
+   is prefill_chain_keys where the replay does not know the GPU (the runner's spread).
 
    A tape of an older engine may lack the counts shared_tokens, reread_tokens,
-   decode_longest_context, prefill_longest_context, prefill_tiles and
-   prefill_tile_keys; these are then not compared.
+   decode_longest_context, prefill_longest_context, prefill_tiles, prefill_tile_keys and
+   prefill_chain_keys; these are then not compared.
 
    The tape is streamed, a row at a time. Columns are found by name, and additional ones are
    ignored. A malformed row is a STATUS_INPUT with file, line and column. So are times that no run

@@ -53,7 +53,6 @@ static const double fill_parts[] = {2048, 8192, 32768};
 static const double first_parts[] = {2048, 8192, 32768};
 static const double late_parts[] = {128};
 static const double walk_parts[] = {0, 2048, 8192};
-static const double rounds_parts[] = {1};
 static const double shared_parts[] = {0.015625, 0.03125, 0.0625, 0.125, 0.25};
 enum { USUAL_SHARED_PART = 2 };
 static const double again_parts[] = {8192, 24576, 49152};
@@ -101,7 +100,7 @@ static const struct {
 	PARTS(prefill_walk, walk_parts),
 	PARTS(prefill_whole, once),
 	PARTS(prefill_even, even_parts),
-	PARTS(prefill_rounds, rounds_parts),
+	PARTS(prefill_chain, once),
 	PARTS(prefill_pairs, pair_parts),
 	PARTS(prefill_tiles, once),
 	PARTS(host_graph, once),
@@ -135,7 +134,7 @@ static void set_logged_parts(struct operation_prices *prices, const struct calib
 	static const enum operation_term not_logged[] = {OPERATION_TERM_kv_shared,
 		OPERATION_TERM_kv_each, OPERATION_TERM_kv_again, OPERATION_TERM_kv_merge,
 		OPERATION_TERM_kv_first, OPERATION_TERM_kv_late, OPERATION_TERM_kv_long,
-		OPERATION_TERM_kv_long_rows, OPERATION_TERM_prefill_rounds,
+		OPERATION_TERM_kv_long_rows, OPERATION_TERM_prefill_chain,
 		OPERATION_TERM_eager_wide};
 	struct operation_parts *beside = &prices->terms[OPERATION_TERM_kv_beside];
 	struct operation_parts *reread = &prices->terms[OPERATION_TERM_kv_reread];

@@ -217,8 +217,8 @@ static double prompt_seconds(const struct planner *planner, uint64_t rows, uint6
 		.prefill_tokens = rows * own,
 		.prefill_attention_pairs = rows * batch_attention_pairs(prefix, own),
 		.prefill_longest_context = prefix + own,
-		.prefill_tiles = rows * batch_tiles(own),
-		.prefill_tile_keys = rows * batch_tile_keys(prefix, own),
+		.prefill_tiles = rows * prefill_tile_count(own),
+		.prefill_tile_keys = rows * prefill_tile_keys(prefix, own),
 		.sampled_rows = rows + decodes,
 	};
 	return step_seconds(planner, &counts);

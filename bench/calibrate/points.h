@@ -32,7 +32,8 @@
 	X(decode_longest_context)                                                                  \
 	X(prefill_longest_context)                                                                 \
 	X(prefill_tiles)                                                                           \
-	X(prefill_tile_keys)
+	X(prefill_tile_keys)                                                                       \
+	X(prefill_chain_keys)
 
 enum { CALIBRATE_HEAT_DECAYS = 5 };
 

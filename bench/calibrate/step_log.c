@@ -24,6 +24,7 @@
 	X(prefill_longest_context, false)                                                          \
 	X(prefill_tiles, false)                                                                    \
 	X(prefill_tile_keys, false)                                                                \
+	X(prefill_chain_keys, false)                                                               \
 	X(shared_tokens, false)                                                                    \
 	X(reread_tokens, false)
 

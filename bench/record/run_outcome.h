@@ -7,6 +7,7 @@
 #include "bench/fleet/replicas.h"
 #include "bench/record/metrics.h"
 #include "engine/base/status.h"
+#include "engine/shape/prefill_tiles.h"
 #include "reports/results/results.h"
 
 /* The outcome of a run: every figure of summary.json as a plain struct without pointers to own, so
@@ -43,6 +44,7 @@ struct run_outcome {
 	/* the origin of the step times, and the KV pool */
 	const char *runner_kind; /* a constant, as in summary.json */
 	bool is_calibrated;
+	struct prefill_spread spread; /* of the replicas, where they are equal */
 	char profile[160];	  /* of a calibrated profile: GPU and date of the calibration; "":
 				     none */
 	uint64_t profile_xxh64;	  /* of the content of what priced the steps; 0: nothing did */

@@ -376,6 +376,12 @@ static cJSON *summary_json(const struct run_outcome *outcome, cJSON *config)
 	add_trace(root, outcome);
 	cJSON_AddStringToObject(root, SUMMARY_RUNNER_KIND, outcome->runner_kind);
 	cJSON_AddBoolToObject(root, SUMMARY_CALIBRATED, outcome->is_calibrated);
+	if (outcome->spread.heads > 0) {
+		cJSON *spread = cJSON_AddObjectToObject(root, SUMMARY_SPREAD);
+		cJSON_AddNumberToObject(spread, SUMMARY_SPREAD_HEADS, outcome->spread.heads);
+		cJSON_AddNumberToObject(spread, SUMMARY_SPREAD_MULTIPROCESSORS,
+			outcome->spread.multiprocessors);
+	}
 	if (outcome->profile_xxh64 > 0) {
 		add_hash(root, SUMMARY_PROFILE_XXH64, outcome->profile_xxh64);
 	}

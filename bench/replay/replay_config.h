@@ -8,6 +8,7 @@
 #include "engine/base/status.h"
 #include "engine/config.h"
 #include "engine/shape/model_config.h"
+#include "engine/shape/prefill_tiles.h"
 #include "workloads/workload.h"
 
 /* Everything that determines a run's result, one field for each row of replay_options.def. An
@@ -117,6 +118,7 @@ struct replay_recording {
 	char trace_xxh64[17];
 	bool is_calibrated; /* its times were calibrated */
 	bool is_wall_clock; /* steps started later than they could */
+	struct prefill_spread spread;
 };
 enum status replay_config_from_recording(struct replay_config *config, const char *directory,
 	struct replay_recording *recording, struct error *error);

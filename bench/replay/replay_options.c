@@ -372,6 +372,24 @@ static enum status adopt_values(
 	return STATUS_OK;
 }
 
+/* What is only known of runs on a GPU, or with a profile calibrated for one. */
+static enum status read_spread(
+	const struct json_object *root, struct prefill_spread *out, struct error *error)
+{
+	struct json_object section;
+	uint64_t heads, multiprocessors;
+
+	if (!json_has(root, SUMMARY_SPREAD)) {
+		return STATUS_OK;
+	}
+	TRY(json_object(root, SUMMARY_SPREAD, &section, error));
+	TRY(json_u64(&section, SUMMARY_SPREAD_HEADS, 1, UINT32_MAX, &heads, error));
+	TRY(json_u64(&section, SUMMARY_SPREAD_MULTIPROCESSORS, 1, UINT32_MAX, &multiprocessors,
+		error));
+	*out = (struct prefill_spread){(uint32_t)heads, (uint32_t)multiprocessors};
+	return STATUS_OK;
+}
+
 static enum status read_recording(struct replay_config *config,
 	const struct json_document *document, struct replay_recording *recording,
 	struct error *error)
@@ -385,6 +403,7 @@ static enum status read_recording(struct replay_config *config,
 	TRY(json_text(&section, SUMMARY_TRACE_XXH64, &hash, error));
 	snprintf(recording->trace_xxh64, sizeof(recording->trace_xxh64), "%s", hash);
 	TRY(json_bool(&root, SUMMARY_CALIBRATED, &recording->is_calibrated, error));
+	TRY(read_spread(&root, &recording->spread, error));
 	TRY(json_object(&root, SUMMARY_CONFIG, &section, error));
 	recording->is_wall_clock = json_text(&section, "clock", &clock, &ignored) == STATUS_OK &&
 				   strcmp(clock, "wall") == 0;

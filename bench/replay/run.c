@@ -349,6 +349,7 @@ static enum status open_runner(struct run *run, struct error *error)
 		.model_path = request->config.model,
 		.tape = request->tape,
 		.tape_is_calibrated = run->recording.is_calibrated,
+		.tape_spread = run->recording.spread,
 		.runs_after = request->runs_after,
 		.kernels = request->wants_kernel_times ? &run->kernels : NULL};
 
@@ -481,6 +482,9 @@ enum status run_play(struct run *run, struct run_outcome *outcome, struct error 
 		is_stdin ? "stdin" : path_name(run->request->trace_path));
 	outcome->runner_kind = runner_kind_name(run->entry->kind);
 	outcome->is_calibrated = facts->is_calibrated;
+	if (run->groups.count == 0) {
+		outcome->spread = fleet->runners[0].spread;
+	}
 	outcome->has_outside = facts->profile[0] != '\0' && outcome->work.steps > 0;
 	if (outcome->has_outside) {
 		const struct run_sums *work = &outcome->work;

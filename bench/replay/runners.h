@@ -6,6 +6,7 @@
 
 #include "bench/replay/replay_config.h"
 #include "engine/shape/model_config.h"
+#include "engine/shape/prefill_tiles.h"
 #include "engine/profiling/kernel_source.h"
 #include "engine/model/weights.h"
 #include "engine/runner.h"
@@ -32,6 +33,7 @@ struct runner_request {
 	const char *model_path;	       /* as --model names it */
 	const char *tape;	       /* DIR of a recorded run, or NULL */
 	bool tape_is_calibrated;       /* its times were calibrated */
+	struct prefill_spread tape_spread;
 	uint32_t replica;	       /* of a fleet */
 	const struct runner *first;    /* of the first such replica, for others */
 	uint32_t runs_after;	       /* see struct ranks_options (engine/ranks/ranks.h) */

@@ -260,6 +260,7 @@ struct runner cuda_runner_functions(struct cuda_runner *runner)
 		.name = "cuda",
 		.state = runner,
 		.is_computing = true,
+		.spread = runner->spread,
 		.execute = cuda_execute,
 		.launch = cuda_launch,
 		.launch_part = cuda_launch_part,

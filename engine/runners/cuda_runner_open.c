@@ -46,6 +46,7 @@ static enum status open_device(struct cuda_runner *runner, uint32_t first_device
 	if (kernel_path_of_device() < *path) {
 		*path = kernel_path_of_device();
 	}
+	runner->spread.multiprocessors = (uint32_t)properties.multiProcessorCount;
 	launcher->data.decode_blocks =
 		decode_attention_blocks(*path, (uint32_t)properties.multiProcessorCount);
 	return cuda_status((int)cudaStreamCreate(&launcher->stream), "cudaStreamCreate", error);
@@ -108,6 +109,7 @@ static enum status open_forward(struct cuda_runner *runner,
 	launcher->data.list.sharing = options->sharing;
 	TRY(cuda_forward_open(&launcher->forward, &forward, error));
 	launcher->data.list.shape = cuda_forward_shape(launcher->forward);
+	runner->spread.heads = launcher->data.list.shape.head_count;
 	return STATUS_OK;
 }
 

@@ -27,6 +27,7 @@ struct cuda_runner {
 	struct cuda_graphs graphs;
 	struct engine_config engine;
 	bool has_registered; /* the ranks' memory is pinned for this GPU */
+	struct prefill_spread spread;
 
 	struct flight flights[CUDA_STEP_SLOTS];
 	const char *range;    /* around the launches of the latest step */

@@ -117,6 +117,7 @@ static void bench_init(struct bench *bench)
 	scheduler_model_init(&bench->model, &bench->script.config);
 	for (uint32_t i = 0; i < SCHEDULERS; i++) {
 		scheduler_init(&bench->real[i], &bench->script.config, i < 2);
+		bench->real[i].spread = bench->model.spread;
 	}
 }
 

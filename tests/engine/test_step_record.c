@@ -11,7 +11,8 @@ Test(step_record, columns_are_named_in_order)
 		"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode\tdecode_rows\tprefill_rows\t"
 		"prefill_tokens\tcached_tokens\tdecode_context_tokens\tdecode_longest_context\t"
 		"prefill_attention_pairs\tprefill_longest_context\tprefill_tiles\t"
-		"prefill_tile_keys\tsampled_rows\trunning\twaiting\tused_blocks\t"
+		"prefill_tile_keys\tprefill_chain_keys\tsampled_rows\trunning\twaiting\tused_"
+		"blocks\t"
 		"shared_tokens\treread_tokens\tcached_free_blocks\tfree_"
 		"blocks\tpreemptions");
 	cr_expect_str_eq(step_column_names[STEP_COLUMN_step], "step");

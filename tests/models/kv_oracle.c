@@ -205,6 +205,9 @@ static void check_counts(const struct batch *batch)
 	require_equal(counts->prefill_longest_context, keys);
 	require_equal(counts->prefill_tiles, tiles);
 	require_equal(counts->prefill_tile_keys, tile_keys);
+	/* The engine knows what its runner spreads tiles over. */
+	require(counts->prefill_chain_keys >= keys, "a chain of %llu keys, and a tile of %llu",
+		(unsigned long long)counts->prefill_chain_keys, (unsigned long long)keys);
 	require_equal(counts->sampled_rows, sampled);
 	require_equal(batch->token_count, tokens + counts->decode_rows);
 }
@@ -261,6 +264,7 @@ struct runner kv_oracle_runner(struct kv_oracle *oracle)
 	return (struct runner){.name = "kv oracle",
 		.state = oracle,
 		.is_computing = true,
+		.spread = {.heads = 16, .multiprocessors = 132},
 		.execute = oracle_execute};
 }
 

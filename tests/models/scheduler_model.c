@@ -7,6 +7,8 @@
 #include "engine/policy.h"
 #include "tests/harness/require.h"
 
+enum { MODEL_HEADS = 2, MODEL_PROCESSORS = 3, MODEL_TILES = 4 * MODEL_SEQUENCES };
+
 /* ---- queues ---- */
 
 static void push_back(struct model_queue *queue, uint32_t item)
@@ -44,6 +46,7 @@ void scheduler_model_init(struct scheduler_model *model, const struct engine_con
 	memset(model, 0, sizeof(*model));
 	model->config = *config;
 	model->is_mixed = config->policy == &policy_mixed;
+	model->spread = (struct prefill_spread){MODEL_HEADS, MODEL_PROCESSORS};
 	model->max_running = model->is_mixed ? config->max_num_seqs : config->kv_block_count;
 	block_model_init(&model->blocks, config->kv_block_count, config->block_size);
 }
@@ -311,6 +314,41 @@ static void count_shared(struct scheduler_model *model)
 	model->counts.reread_tokens = parts * model->config.block_size / 65536;
 }
 
+/* The chain's bounds from a list of all heads' tiles, the longest of which are taken one by one. */
+static uint64_t longest_chain(const struct scheduler_model *model)
+{
+	static uint64_t tiles[MODEL_HEADS * MODEL_TILES];
+	uint64_t keys = 0, longest = 0;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < model->row_count; i++) {
+		const struct model_row *row = &model->rows[i];
+		for (uint32_t first = 0; !row->is_decode && first < row->count; first += 128) {
+			uint32_t end = first + 128 < row->count ? first + 128 : row->count;
+			for (uint32_t head = 0; head < model->spread.heads; head++) {
+				require(count < sizeof(tiles) / sizeof(tiles[0]), "too many tiles");
+				tiles[count++] = row->first + end;
+				keys += row->first + end;
+			}
+		}
+	}
+	for (uint32_t place = 0; place < count; place++) {
+		uint32_t at = 0;
+		for (uint32_t i = 1; i < count; i++) {
+			at = tiles[i] > tiles[at] ? i : at;
+		}
+		if (place % model->spread.multiprocessors == 0) {
+			uint64_t chain = (place / model->spread.multiprocessors + 1) * tiles[at];
+			longest = chain > longest ? chain : longest;
+		}
+		tiles[at] = 0;
+	}
+	while (longest * model->spread.multiprocessors < keys) {
+		longest++;
+	}
+	return longest;
+}
+
 static void count_rows(struct scheduler_model *model)
 {
 	struct step_counts *counts = &model->counts;
@@ -337,6 +375,7 @@ static void count_rows(struct scheduler_model *model)
 			}
 		}
 	}
+	counts->prefill_chain_keys = longest_chain(model);
 	counts->running = model->running.count;
 	counts->waiting = model->waiting.count;
 	counts->used_blocks = model->config.kv_block_count - model->blocks.free_count;

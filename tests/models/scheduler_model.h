@@ -59,6 +59,7 @@ struct scheduler_model {
 	/* the current step */
 	struct model_row rows[MODEL_SEQUENCES]; /* (row_count) */
 	uint32_t row_count;
+	struct prefill_spread spread;
 	struct model_event events[MODEL_EVENTS]; /* (event_count) */
 	uint32_t event_count;
 	struct step_counts counts;

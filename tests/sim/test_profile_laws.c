@@ -19,7 +19,14 @@
 /* The laws of sim/profile_laws.h, for every built-in profile: on random steps, which are made of
    rows and prompts with their blocks, and on a dense grid. */
 
-enum { ROWS_MAX = 512, PROMPTS_MAX = 32, GROUPS_MAX = 4, BLOCK = 256, BLOCKS_MAX = 512 };
+enum {
+	ROWS_MAX = 512,
+	PROMPTS_MAX = 32,
+	GROUPS_MAX = 4,
+	BLOCK = 256,
+	BLOCKS_MAX = 512,
+	TILES_MAX = 200
+};
 
 struct drawn_row {
 	uint64_t context, shared; /* shared: tokens of its group's prefix, whole blocks */
@@ -33,6 +40,7 @@ struct drawn_prompt {
 struct drawn_step {
 	uint32_t row_count, prompt_count;
 	bool has_tiles; /* in its counts; those of another engine have none */
+	struct prefill_spread spread;
 	struct drawn_row rows[ROWS_MAX + 1];
 	struct drawn_prompt prompts[PROMPTS_MAX];
 };
@@ -57,6 +65,22 @@ static void count_shared(const struct drawn_step *step, struct step_counts *coun
 	counts->reread_tokens = (uint64_t)reread;
 }
 
+static void count_tiles(const struct drawn_step *step, struct step_counts *counts)
+{
+	static uint32_t ends[TILES_MAX];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < step->prompt_count; i++) {
+		const struct drawn_prompt *prompt = &step->prompts[i];
+		counts->prefill_tile_keys += prefill_tile_keys(prompt->prefix, prompt->tokens);
+		count += prefill_tile_ends(
+			ends + count, (uint32_t)prompt->prefix, (uint32_t)prompt->tokens);
+	}
+	counts->prefill_tiles = count;
+	prefill_tiles_sort(ends, count);
+	counts->prefill_chain_keys = prefill_chain_keys(ends, count, &step->spread);
+}
+
 static struct step_counts counts_of(const struct drawn_step *step)
 {
 	struct step_counts counts = {
@@ -77,10 +101,9 @@ static struct step_counts counts_of(const struct drawn_step *step)
 			batch_attention_pairs(prompt->prefix, prompt->tokens);
 		counts.prefill_longest_context =
 			u64_max(counts.prefill_longest_context, prompt->prefix + prompt->tokens);
-		if (step->has_tiles) {
-			counts.prefill_tiles += batch_tiles(prompt->tokens);
-			counts.prefill_tile_keys += batch_tile_keys(prompt->prefix, prompt->tokens);
-		}
+	}
+	if (step->has_tiles) {
+		count_tiles(step, &counts);
 	}
 	count_shared(step, &counts);
 	return counts;
@@ -293,6 +316,7 @@ static void body_laws_at_any_heat(struct prop *prop, const void *context)
 	bool is_ahead = prop_chance(prop, 1, 2);
 
 	draw_step(prop, &step);
+	step.spread = operation_spread(&subject->profile.prices);
 	const struct step_counts counts = counts_of(&step);
 	double rested = ns_of(subject, &counts, is_ahead);
 	double ns = hot_ns(subject, heat, &counts, is_ahead);
@@ -330,6 +354,7 @@ static void body_laws(struct prop *prop, const void *context)
 	bool is_ahead = prop_chance(prop, 1, 2);
 
 	draw_step(prop, &step);
+	step.spread = operation_spread(&subject->profile.prices);
 	const struct step_counts counts = counts_of(&step);
 	double ns = ns_of(subject, &counts, is_ahead);
 	require_between(ns, operation_roofline(&subject->floors, &counts), INFINITY, "roofline",
@@ -361,9 +386,11 @@ Test(profile_laws, hold_for_random_steps_by_every_profile, .timeout = 300)
 
 /* ---- the grid ---- */
 
-static struct step_counts grid_counts(
-	uint64_t rows, uint64_t context, uint64_t tokens, uint64_t prefix)
+static struct step_counts grid_counts(const struct subject *subject, uint64_t rows,
+	uint64_t context, uint64_t tokens, uint64_t prefix)
 {
+	const struct prefill_spread spread = operation_spread(&subject->profile.prices);
+
 	return (struct step_counts){
 		.decode_rows = rows,
 		.decode_context_tokens = rows * context,
@@ -372,8 +399,9 @@ static struct step_counts grid_counts(
 		.prefill_tokens = tokens,
 		.prefill_attention_pairs = batch_attention_pairs(prefix, tokens),
 		.prefill_longest_context = tokens > 0 ? prefix + tokens : 0,
-		.prefill_tiles = batch_tiles(tokens),
-		.prefill_tile_keys = batch_tile_keys(prefix, tokens),
+		.prefill_tiles = prefill_tile_count(tokens),
+		.prefill_tile_keys = prefill_tile_keys(prefix, tokens),
+		.prefill_chain_keys = prefill_chain_of_prompt(prefix, tokens, &spread),
 		.sampled_rows = rows + (tokens > 0),
 	};
 }
@@ -412,7 +440,7 @@ static void require_neighbours(const struct subject *subject, const struct step_
 		require_between(ns_of(subject, &more, false), ns, 1.05 * ns,
 			"a token of context more", subject, counts);
 	}
-	more = grid_counts(rows, context, tokens + 1, prefix);
+	more = grid_counts(subject, rows, context, tokens + 1, prefix);
 	is_edge = tokens == 0 || is_wide ||
 		  (tokens % 128 == 0 && may_jump(subject, PRICE_EDGE_prompt_tile));
 	require_between(ns_of(subject, &more, false), ns, is_edge ? INFINITY : 1.05 * ns,
@@ -444,7 +472,7 @@ Test(profile_laws, hold_on_a_dense_grid_by_every_profile, .timeout = 300)
 				continue;
 			}
 			const struct step_counts counts =
-				grid_counts(row_count, context, token_count, prefix);
+				grid_counts(&subject, row_count, context, token_count, prefix);
 			require_neighbours(&subject, &counts, context, prefix);
 		}
 		subject.runner.close(subject.runner.state);
@@ -645,7 +673,7 @@ Test(profile_laws, a_long_row_alone_jumps_at_a_named_edge)
 		STATUS_OK);
 	require_equal(operation_prices_check(prices, others, &error), STATUS_INPUT);
 	require(strstr(error.text, "a token of context more is a jump over 5 % at no named edge: "
-				   "1 decode rows of 12288 tokens") != NULL,
+				   "1 decode rows of 32768 tokens") != NULL,
 		"%s", error.text);
 	require(operation_prices_edges(prices) >> PRICE_EDGE_long_row & 1, "the edge has no name");
 }

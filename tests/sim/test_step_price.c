@@ -56,6 +56,8 @@ static void draw_counts(struct prop *prop, struct step_counts *counts)
 		if (prop_chance(prop, 1, 2)) {
 			counts->prefill_tiles = prop_range(prop, 1, 700);
 			counts->prefill_tile_keys = prop_range(prop, 1, 9000000);
+			counts->prefill_chain_keys =
+				prop_chance(prop, 1, 2) ? prop_range(prop, 1, 900000) : 0;
 		}
 	}
 	counts->sampled_rows = counts->decode_rows + prop_below(prop, counts->prefill_rows + 1);
@@ -421,11 +423,12 @@ static double naive_prompts(
 	}
 	double even = walked * 8 / (128 * processors), units = 8 * tiles;
 	double rounds = fmax(fmax(1, units / processors), ceil(least * 8 / processors));
-	double each = prompts > 1 ? keys : keys - tokens / 2;
+	double each = prompts > 1 ? keys : fmax(keys - tokens / 2, 0);
+	double chain = counts->prefill_chain_keys > 0 ? (double)counts->prefill_chain_keys
+						      : keys + fmin((rounds - 1) * each, even);
 	*floor = 4 * pairs * 8 * 64 * 7 / (prices->limits.flop_rate * 1000);
-	return RAMP(prefill_walk, keys) + RAMP(prefill_whole, 2 * units > processors ? keys : 0) +
-	       naive_dearer(TERM(prefill_even), even, keys) +
-	       naive_cheaper(TERM(prefill_rounds), (rounds - 1) * each, even) +
+	return RAMP(prefill_walk, keys) + RAMP(prefill_whole, 2 * units > processors ? chain : 0) +
+	       naive_dearer(TERM(prefill_even), even, keys) + RAMP(prefill_chain, chain) +
 	       RAMP(prefill_pairs, walked) + RAMP(prefill_tiles, tiles);
 }
 

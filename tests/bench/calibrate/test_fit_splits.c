@@ -57,27 +57,27 @@ struct split {
 };
 
 static const struct split splits_of_0_6b[] = {
-	{"mixed, above 160 rows", MIXED_ABOVE_160_ROWS, 31, 2.1, 8.2, 8.2},
-	{"mixed, above 32 rows", MIXED_ABOVE_32_ROWS, 57, 4.1, 11.3, 11.3},
-	{"mean context above 8,192", MEAN_CONTEXT_ABOVE_8192, 166, 3.0, 14.0, 18.9},
-	{"a row above 8,192", A_ROW_ABOVE_8192, 220, 3.7, 15.9, 21.8},
-	{"context above 100,000", CONTEXT_ABOVE_100000, 297, 3.3, 16.8, 25.3},
-	{"above 256 rows", ROWS_ABOVE_256, 134, 6.9, 11.0, 13.0},
-	{"anything shared", SHARED, 193, 8.2, 63.6, 77.8},
-	{"prompts above 4,096 tokens", PROMPT_TOKENS_ABOVE_4096, 57, 3.3, 17.9, 17.9},
-	{"keys of prompts above 16,384", KEYS_ABOVE_16384, 80, 3.2, 18.0, 18.0},
+	{"mixed, above 160 rows", MIXED_ABOVE_160_ROWS, 31, 3.7, 7.0, 7.0},
+	{"mixed, above 32 rows", MIXED_ABOVE_32_ROWS, 58, 3.9, 11.7, 11.7},
+	{"mean context above 8,192", MEAN_CONTEXT_ABOVE_8192, 177, 2.8, 16.4, 25.0},
+	{"a row above 8,192", A_ROW_ABOVE_8192, 228, 4.3, 19.7, 29.3},
+	{"context above 100,000", CONTEXT_ABOVE_100000, 323, 3.3, 25.8, 37.7},
+	{"above 256 rows", ROWS_ABOVE_256, 142, 8.2, 13.5, 14.4},
+	{"anything shared", SHARED, 200, 6.3, 44.9, 59.5},
+	{"prompts above 4,096 tokens", PROMPT_TOKENS_ABOVE_4096, 69, 2.3, 9.6, 9.6},
+	{"keys of prompts above 16,384", KEYS_ABOVE_16384, 85, 5.3, 14.1, 14.1},
 };
 
 static const struct split splits_of_8b[] = {
-	{"mixed, above 160 rows", MIXED_ABOVE_160_ROWS, 23, 3.6, 16.7, 16.7},
-	{"mixed, above 32 rows", MIXED_ABOVE_32_ROWS, 37, 3.8, 10.4, 10.4},
-	{"mean context above 8,192", MEAN_CONTEXT_ABOVE_8192, 129, 2.8, 11.1, 13.3},
-	{"a row above 8,192", A_ROW_ABOVE_8192, 161, 3.6, 11.9, 12.3},
-	{"context above 100,000", CONTEXT_ABOVE_100000, 197, 3.1, 18.1, 18.8},
-	{"above 256 rows", ROWS_ABOVE_256, 80, 5.4, 13.0, 13.0},
-	{"anything shared", SHARED, 149, 3.9, 18.0, 21.9},
-	{"prompts above 4,096 tokens", PROMPT_TOKENS_ABOVE_4096, 40, 1.7, 10.8, 10.8},
-	{"keys of prompts above 16,384", KEYS_ABOVE_16384, 67, 17.2, 39.1, 39.1},
+	{"mixed, above 160 rows", MIXED_ABOVE_160_ROWS, 20, 1.9, 4.8, 4.8},
+	{"mixed, above 32 rows", MIXED_ABOVE_32_ROWS, 33, 2.7, 8.4, 8.4},
+	{"mean context above 8,192", MEAN_CONTEXT_ABOVE_8192, 130, 2.6, 9.9, 10.4},
+	{"a row above 8,192", A_ROW_ABOVE_8192, 158, 2.0, 9.8, 10.0},
+	{"context above 100,000", CONTEXT_ABOVE_100000, 199, 2.7, 14.3, 15.7},
+	{"above 256 rows", ROWS_ABOVE_256, 83, 5.3, 11.5, 11.5},
+	{"anything shared", SHARED, 138, 6.8, 46.1, 47.8},
+	{"prompts above 4,096 tokens", PROMPT_TOKENS_ABOVE_4096, 31, 2.0, 7.1, 7.1},
+	{"keys of prompts above 16,384", KEYS_ABOVE_16384, 66, 4.4, 16.4, 16.4},
 };
 
 static void open_points(
@@ -159,14 +159,14 @@ static void try_thirds(const char *model, const struct split *most)
 
 Test(fit_splits, a_third_of_qwen3_0_6b)
 {
-	const struct split most = {.mean = 2.4, .p99 = 22.3, .worst = 26.2};
+	const struct split most = {.mean = 1.9, .p99 = 10.5, .worst = 15.8};
 
 	try_thirds("qwen3-0.6b", &most);
 }
 
 Test(fit_splits, a_third_of_qwen3_8b)
 {
-	const struct split most = {.mean = 2.0, .p99 = 12.1, .worst = 30.7};
+	const struct split most = {.mean = 2.0, .p99 = 21.0, .worst = 49.2};
 
 	try_thirds("qwen3-8b", &most);
 }

@@ -276,17 +276,17 @@ static struct shares read_steps(const char *path)
 	require(file != NULL, "no %s", path);
 	require(fgets(line, sizeof(line), file) != NULL, "no header");
 	while (fgets(line, sizeof(line), file) != NULL) {
-		double start, elapsed, gpu, host, cell[17];
+		double start, elapsed, gpu, host, cell[20];
 		char mode[16];
 		int step, used = 0;
 		require(sscanf(line, "%d %lf %lf %lf %lf %15s%n", &step, &start, &elapsed, &gpu,
 				&host, mode, &used) == 6,
 			"%s", line);
 		char *rest = line + used;
-		for (uint32_t i = 0; i < 17; i++) {
+		for (uint32_t i = 0; i < 20; i++) {
 			cell[i] = strtod(rest, &rest);
 		}
-		double tokens = cell[0] + cell[2], running = cell[9], used_blocks = cell[11];
+		double tokens = cell[0] + cell[2], running = cell[12], used_blocks = cell[14];
 		sums.running_ns += running * elapsed;
 		sums.used_ns += used_blocks * elapsed;
 		sums.tokens += tokens;

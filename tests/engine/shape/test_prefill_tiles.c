@@ -1,0 +1,208 @@
+#include "engine/shape/prefill_tiles.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "engine/base/integer.h"
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
+
+enum { PROMPTS_MAX = 12, TILES_MAX = 400, PROCESSORS_MAX = 150, HEADS_MAX = 9 };
+
+struct drawn {
+	uint32_t prompts;
+	uint32_t first[PROMPTS_MAX + 1], count[PROMPTS_MAX + 1];
+	struct prefill_spread spread;
+};
+
+static void draw(struct prop *prop, struct drawn *drawn)
+{
+	memset(drawn, 0, sizeof(*drawn));
+	drawn->prompts = prop_range(prop, 1, PROMPTS_MAX);
+	drawn->spread.heads = prop_range(prop, 1, HEADS_MAX);
+	drawn->spread.multiprocessors = prop_range(prop, 1, PROCESSORS_MAX);
+	for (uint32_t i = 0; i < drawn->prompts; i++) {
+		drawn->first[i] = prop_chance(prop, 1, 2) ? prop_below(prop, 60000) : 0;
+		drawn->count[i] = prop_range(prop, 1, prop_chance(prop, 1, 2) ? 300 : 3000);
+	}
+}
+
+/* The keys of every tile, query by query, in no order. */
+static uint32_t naive_ends(const struct drawn *drawn, uint32_t *ends)
+{
+	uint32_t tiles = 0;
+
+	for (uint32_t i = 0; i < drawn->prompts; i++) {
+		for (uint32_t j = 0; j < drawn->count[i]; j++) {
+			if (j % 128 == 127 || j + 1 == drawn->count[i]) {
+				ends[tiles++] = drawn->first[i] + j + 1;
+			}
+		}
+	}
+	return tiles;
+}
+
+static uint32_t ends_of(const struct drawn *drawn, uint32_t *ends)
+{
+	uint32_t tiles = 0;
+
+	for (uint32_t i = 0; i < drawn->prompts; i++) {
+		tiles += prefill_tile_ends(ends + tiles, drawn->first[i], drawn->count[i]);
+	}
+	prefill_tiles_sort(ends, tiles);
+	return tiles;
+}
+
+static uint64_t chain_of(const struct drawn *drawn)
+{
+	uint32_t ends[TILES_MAX];
+	uint32_t tiles = ends_of(drawn, ends);
+
+	return prefill_chain_keys(ends, tiles, &drawn->spread);
+}
+
+/* The keys of the busiest multiprocessor when each tile goes to the one with the fewest. */
+static uint64_t longest_load(
+	const uint32_t *ends, uint32_t tiles, const struct prefill_spread *spread)
+{
+	uint64_t load[PROCESSORS_MAX] = {0}, most = 0;
+
+	for (uint32_t i = 0; i < tiles * spread->heads; i++) {
+		uint32_t least = 0;
+		for (uint32_t p = 1; p < spread->multiprocessors; p++) {
+			least = load[p] < load[least] ? p : least;
+		}
+		load[least] += ends[i / spread->heads];
+		most = u64_max(most, load[least]);
+	}
+	return most;
+}
+
+/* No schedule is shorter than the chain. The greedy one, longest tiles first, is at most 4/3 of the
+   shortest (Graham 1969), and at most the mean and one tile. */
+static void body_bounds(struct prop *prop, const void *context)
+{
+	uint32_t ends[TILES_MAX], naive[TILES_MAX];
+	uint64_t keys = 0, all = 0;
+	struct drawn drawn;
+
+	(void)context;
+	draw(prop, &drawn);
+	uint32_t tiles = ends_of(&drawn, ends), naive_tiles = naive_ends(&drawn, naive),
+		 counted = 0;
+	require_equal(tiles, naive_tiles);
+	for (uint32_t i = 0; i < tiles; i++) {
+		require(i == 0 || ends[i] <= ends[i - 1], "keys rise at tile %u", i);
+		keys += ends[i];
+		all += naive[i];
+	}
+	require_equal(keys, all);
+	for (uint32_t i = 0; i < drawn.prompts; i++) {
+		counted += (uint32_t)prefill_tile_count(drawn.count[i]);
+		all -= prefill_tile_keys(drawn.first[i], drawn.count[i]);
+	}
+	require_equal(counted, tiles);
+	require_equal(all, 0);
+	uint64_t chain = prefill_chain_keys(ends, tiles, &drawn.spread);
+	uint64_t load = longest_load(ends, tiles, &drawn.spread);
+	require(chain >= ends[0], "shorter than the longest tile");
+	require(chain * drawn.spread.multiprocessors >= keys * drawn.spread.heads,
+		"less than the mean");
+	require(chain <= load, "a chain of %llu keys, and %llu are enough",
+		(unsigned long long)chain, (unsigned long long)load);
+	require(load * drawn.spread.multiprocessors <=
+			(keys * drawn.spread.heads) +
+				(uint64_t)ends[0] * drawn.spread.multiprocessors,
+		"the greedy order is worse than the mean and a tile");
+}
+
+Test(prefill_tiles, no_order_is_shorter_than_the_chain)
+{
+	const struct prop_options options = {.name = "chains", .body = body_bounds, .trials = 1500};
+
+	cr_assert(prop_holds(&options));
+}
+
+/* One more prompt, token or key, a head more, or a multiprocessor less. */
+static void body_rises(struct prop *prop, const void *context)
+{
+	struct drawn drawn;
+
+	(void)context;
+	draw(prop, &drawn);
+	uint64_t before = chain_of(&drawn);
+	uint32_t i = prop_below(prop, drawn.prompts);
+	switch (prop_below(prop, 5)) {
+	case 0:
+		drawn.first[drawn.prompts] = prop_below(prop, 60000);
+		drawn.count[drawn.prompts++] = prop_range(prop, 1, 3000);
+		break;
+	case 1:
+		drawn.count[i]++;
+		break;
+	case 2:
+		drawn.first[i]++;
+		break;
+	case 3:
+		drawn.spread.heads++;
+		break;
+	default:
+		drawn.spread.multiprocessors -= drawn.spread.multiprocessors > 1;
+	}
+	uint64_t after = chain_of(&drawn);
+	require(after >= before, "%llu keys before, %llu of more work", (unsigned long long)before,
+		(unsigned long long)after);
+}
+
+Test(prefill_tiles, a_chain_never_falls_with_more_work)
+{
+	const struct prop_options options = {
+		.name = "longer chains", .body = body_rises, .trials = 3000};
+
+	cr_assert(prop_holds(&options));
+}
+
+static void body_prompt(struct prop *prop, const void *context)
+{
+	struct drawn drawn;
+
+	(void)context;
+	draw(prop, &drawn);
+	drawn.prompts = 1;
+	require_equal(prefill_chain_of_prompt(drawn.first[0], drawn.count[0], &drawn.spread),
+		chain_of(&drawn));
+}
+
+Test(prefill_tiles, of_one_prompt_the_chain_is_that_of_its_tiles)
+{
+	const struct prop_options options = {
+		.name = "one prompt", .body = body_prompt, .trials = 1500};
+
+	cr_assert(prop_holds(&options));
+}
+
+Test(prefill_tiles, equal_tiles_are_rounds)
+{
+	const struct prefill_spread spread = {.heads = 16, .multiprocessors = 132};
+
+	for (uint32_t tiles = 1; tiles < 100; tiles++) {
+		uint32_t ends[100];
+		for (uint32_t i = 0; i < tiles; i++) {
+			ends[i] = 700;
+		}
+		cr_assert_eq(
+			prefill_chain_keys(ends, tiles, &spread), (tiles * 16 + 131) / 132 * 700);
+	}
+}
+
+Test(prefill_tiles, without_a_known_spread_there_is_no_chain)
+{
+	static const struct prefill_spread unknown[] = {{0, 0}, {16, 0}, {0, 132}};
+	static const uint32_t ends[] = {900, 700};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		cr_assert_eq(prefill_chain_keys(ends, 2, &unknown[i]), 0);
+		cr_assert_eq(prefill_chain_of_prompt(100, 500, &unknown[i]), 0);
+	}
+	cr_assert_eq(prefill_tile_keys(500, 0), 0);
+}
