@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tests/harness/files.h"
+#include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -119,6 +120,81 @@ Test(cost_model, the_host_of_an_engine_process_is_a_floor)
 	require_equal(execute(&own, &large).elapsed_ns, execute(&same, &large).elapsed_ns);
 	fixture_close(&own);
 	fixture_close(&same);
+}
+
+static struct step_counts draw_counts(struct prop *prop)
+{
+	struct step_counts counts = {.decode_rows = prop_range(prop, 0, 300),
+		.prefill_rows = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 8) : 0};
+	uint64_t context = prop_range(prop, 1, 3000);
+
+	counts.decode_rows += counts.decode_rows + counts.prefill_rows == 0;
+	counts.decode_context_tokens = counts.decode_rows * context;
+	counts.decode_longest_context = counts.decode_rows > 0 ? context : 0;
+	if (counts.prefill_rows > 0) {
+		uint64_t tokens = prop_range(prop, 1, 1000);
+		counts.prefill_tokens = counts.prefill_rows * tokens;
+		counts.prefill_attention_pairs = counts.prefill_rows * tokens * (tokens + 1) / 2;
+		counts.prefill_longest_context = tokens;
+	}
+	counts.sampled_rows = counts.decode_rows + counts.prefill_rows;
+	return counts;
+}
+
+/* Opens another model like it, with an engine process and without heat. */
+static struct fixture with_process(const struct fixture *fixture, double step_ns, double row_ns)
+{
+	struct fixture own = *fixture;
+	struct error error = {STATUS_OK, ""};
+
+	own.gpu.process_step = step_ns;
+	own.gpu.process_row = row_ns;
+	own.gpu.heat = (struct heat_prices){0};
+	require(cost_model_open(&own.runner, &own.model, &own.gpu, 1, &error) == STATUS_OK, "%s",
+		error.text);
+	return own;
+}
+
+/* Beside host prices of any size a step takes what it takes without the process or the process's
+   time, whichever is more. The GPU's part is the same, and the rest is the host's. */
+static void body_process(struct prop *prop, const void *context)
+{
+	static const char *const names[][2] = {{"qwen3-0.6b", "h200-qwen3-0.6b"},
+		{"qwen3-8b", "h200-qwen3-8b"}, {"qwen3-0.6b", "h200-vllm-qwen3-0.6b"}};
+	const char *const *name = names[prop_below(prop, 3)];
+	struct fixture fixture;
+
+	(void)context;
+	fixture_open(&fixture, name[0], name[1]);
+	struct fixture same = with_process(&fixture, 0, 0);
+	for (uint32_t i = 0; i < 8; i++) {
+		const struct step_counts counts = draw_counts(prop);
+		const struct step_time without = execute(&same, &counts);
+		uint64_t rows = counts.decode_rows + counts.prefill_rows;
+		/* Below the GPU's part, between that and the whole step, and above both. */
+		uint64_t from_ns = prop_chance(prop, 1, 2) ? without.gpu_ns : 0;
+		uint64_t least_ns = from_ns + prop_below(prop, 2 * without.host_ns + 1000);
+		uint64_t row_ns = prop_below(prop, least_ns / rows + 1);
+		uint64_t step_ns = least_ns - rows * row_ns;
+		struct fixture own = with_process(&fixture, (double)step_ns, (double)row_ns);
+		const struct step_time with = execute(&own, &counts);
+		uint64_t off = with.gpu_ns > without.gpu_ns ? with.gpu_ns - without.gpu_ns
+							    : without.gpu_ns - with.gpu_ns;
+		require_equal(with.elapsed_ns, u64_max(without.elapsed_ns, least_ns));
+		require_equal(with.gpu_ns + with.host_ns, with.elapsed_ns);
+		require(off <= 1, "the GPU's part differs by %llu ns", (unsigned long long)off);
+		fixture_close(&own);
+	}
+	fixture_close(&same);
+	fixture_close(&fixture);
+}
+
+Test(cost_model, an_engine_process_is_a_floor_beside_any_host_prices)
+{
+	const struct prop_options options = {
+		.name = "engine process", .body = body_process, .trials = 40};
+
+	cr_assert(prop_holds(&options));
 }
 
 /* ---- anchors: what was measured on one H200 ---- */
