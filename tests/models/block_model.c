@@ -56,6 +56,7 @@ uint32_t block_model_take(struct block_model *model)
 			model->entries[kept++] = model->entries[i];
 		}
 	}
+	model->has_evicted[block] = kept < model->entry_count;
 	model->entry_count = kept;
 	model->references[block] = 1;
 	return block;
@@ -199,6 +200,7 @@ void block_model_require_same(const struct block_model *model, const struct bloc
 			"block %u has %u references, the model counts %u", i,
 			real->blocks[i].reference_count, model->references[i]);
 		require_equal(real->blocks[i].is_free, block_model_is_free(model, i));
+		require_equal(real->blocks[i].has_evicted, model->has_evicted[i]);
 	}
 	uint32_t block = real->free_head;
 	for (uint32_t i = 0; i < model->free_count; i++) {

@@ -27,6 +27,7 @@ struct block_model {
 	uint32_t block_count;
 	uint32_t block_size;
 	uint32_t references[BLOCK_MODEL_BLOCKS];
+	bool has_evicted[BLOCK_MODEL_BLOCKS];	/* an entry was lost when it was last taken */
 	uint32_t free_list[BLOCK_MODEL_BLOCKS]; /* (free_count) first is next */
 	uint32_t free_count;
 	struct block_model_entry *entries; /* (entry_count) of at most block_count */
