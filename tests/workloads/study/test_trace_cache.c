@@ -3,6 +3,7 @@
 #include "workloads/study/index_set.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,6 +234,148 @@ Test(trace_cache, policies_equal_naive_models_at_every_capacity)
 
 	cr_assert(prop_holds(&options));
 }
+
+/* ---- the curve ---- */
+
+static struct cache_hits naive_hits(
+	const struct references *references, enum cache_policy policy, uint64_t capacity)
+{
+	uint32_t next_use[REFERENCES_IN_ALL];
+
+	switch (policy) {
+	case CACHE_LRU_STREAM:
+		return naive_stream(references, capacity);
+	case CACHE_LRU_TAIL:
+	case CACHE_FIFO:
+		return naive_run(references, capacity, policy == CACHE_FIFO);
+	case CACHE_BELADY: /* which is held against the optimum below */
+		cache_next_uses(references, next_use);
+		return cache_belady(references, next_use, capacity);
+	default:
+		return naive_stream(references, UINT64_MAX);
+	}
+}
+
+/* The capacity that is evenly spaced in its logarithm, as integers have it. */
+static bool is_spread(const struct references *references, uint64_t capacity)
+{
+	double last = (double)references->block_count;
+
+	for (uint32_t i = 0; i < CACHE_CURVE_SPREAD; i++) {
+		double exact = pow(last, (double)i / (CACHE_CURVE_SPREAD - 1));
+		if (fabs((double)capacity - exact) < 0.5 + 1e-6 * exact) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void require_point(const struct references *references, const struct cache_point *point,
+	const uint64_t *asked, uint32_t asked_count)
+{
+	bool is_asked = false;
+
+	for (uint32_t i = 0; i < asked_count; i++) {
+		is_asked = is_asked || asked[i] == point->capacity;
+	}
+	require(point->is_asked == is_asked, "%llu is %sasked for",
+		(unsigned long long)point->capacity, is_asked ? "" : "not ");
+	require(is_asked || is_spread(references, point->capacity), "%llu is of no curve",
+		(unsigned long long)point->capacity);
+	for (uint32_t p = 0; p < CACHE_POLICY_COUNT; p++) {
+		struct cache_hits expected =
+			naive_hits(references, (enum cache_policy)p, point->capacity);
+		require_hits(cache_policy_name((enum cache_policy)p), point->capacity,
+			point->hits[p], expected);
+		require_hits("alone", point->capacity,
+			cache_hits_at(references, (enum cache_policy)p, point->capacity), expected);
+	}
+}
+
+static bool has_point(const struct cache_curve *curve, uint64_t capacity)
+{
+	for (uint32_t i = 0; i < curve->point_count; i++) {
+		if (curve->points[i].capacity == capacity) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Every row of the table, column by column. */
+static void require_table(const struct cache_curve *curve, const struct references *references,
+	uint64_t bytes_per_token)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *file = open_memstream(&text, &bytes);
+
+	cache_curve_write(curve, references, bytes_per_token, file);
+	require(fclose(file) == 0, "no table");
+	char *line = strchr(text, '\n') + 1;
+	for (uint32_t i = 0; i < curve->point_count; i++) {
+		const struct cache_point *point = &curve->points[i];
+		uint64_t tokens = point->capacity * BLOCK_SIZE;
+		char expected[1024], gib[32] = "-";
+		double size = (double)tokens * (double)bytes_per_token / 1073741824.0;
+		snprintf(gib, sizeof(gib), bytes_per_token > 0 ? "%.6f" : "-", size);
+		int used = snprintf(expected, sizeof(expected), "%llu\t%llu\t%s\t%llu\t%llu",
+			(unsigned long long)point->capacity, (unsigned long long)tokens, gib,
+			(unsigned long long)references->reference_count,
+			(unsigned long long)references->token_count);
+		for (uint32_t p = 0; p < CACHE_POLICY_COUNT; p++) {
+			used += snprintf(expected + used, sizeof(expected) - (size_t)used,
+				"\t%llu\t%llu", (unsigned long long)point->hits[p].blocks,
+				(unsigned long long)point->hits[p].tokens);
+		}
+		char *end = strchr(line, '\n');
+		*end = '\0';
+		require(strcmp(line, expected) == 0, "row %s, expected %s", line, expected);
+		line = end + 1;
+	}
+	require(*line == '\0', "more rows than points");
+	free(text);
+}
+
+/* Capacities that are asked for: of the spread too, twice, and beyond the trace. */
+static void curve_equals_the_models(struct prop *prop, const void *context)
+{
+	struct references references;
+	struct cache_curve curve;
+	uint64_t asked[8];
+	uint32_t asked_count = prop_range(prop, 0, 8);
+
+	(void)context;
+	draw_references(prop, &references, BLOCKS_MAX, REFERENCES_IN_ALL);
+	for (uint32_t i = 0; i < asked_count; i++) {
+		asked[i] = prop_range(prop, 1, (uint32_t)references.block_count + 3);
+	}
+	cache_curve_make(&curve, &references, asked, asked_count);
+	require(has_point(&curve, 1) && has_point(&curve, references.block_count),
+		"the curve has not both ends");
+	for (uint32_t i = 0; i < asked_count; i++) {
+		require(has_point(&curve, asked[i]), "%llu is left out",
+			(unsigned long long)asked[i]);
+	}
+	for (uint32_t i = 0; i < curve.point_count; i++) {
+		require(i == 0 || curve.points[i].capacity > curve.points[i - 1].capacity,
+			"points are out of order");
+		require_point(&references, &curve.points[i], asked, asked_count);
+	}
+	require_table(
+		&curve, &references, prop_chance(prop, 1, 2) ? prop_range(prop, 1, 200000) : 0);
+	references_deinit(&references);
+}
+
+Test(trace_cache, a_curve_has_the_models_hits_at_every_capacity)
+{
+	const struct prop_options options = {
+		.name = "cache curve", .body = curve_equals_the_models, .trials = 300};
+
+	cr_assert(prop_holds(&options));
+}
+
+/* ---- the optimum ---- */
 
 static void belady_is_the_optimum(struct prop *prop, const void *context)
 {
