@@ -183,6 +183,164 @@ Test(bands, a_ratio_is_of_the_same_draws)
 	cr_assert(!band.has_low && !band.has_high, "the other way round");
 }
 
+/* ---- beside the rule, step by step ---- */
+
+static void sort_values(double *values, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		for (uint32_t j = i + 1; j < count; j++) {
+			if (values[j] < values[i]) {
+				double value = values[i];
+				values[i] = values[j];
+				values[j] = value;
+			}
+		}
+	}
+}
+
+/* By ranks from 1 on. values: (count) ascending. */
+static double naive_quantile(const double *values, uint32_t count, double share)
+{
+	double rank = share * (count + 1);
+
+	if (rank <= 1) {
+		return values[0];
+	}
+	if (rank >= count) {
+		return values[count - 1];
+	}
+	uint32_t whole = (uint32_t)floor(rank);
+	double low = values[whole - 1], high = values[whole], part = rank - whole;
+	return low == high || part == 0 ? low : low * (1 - part) + high * part;
+}
+
+static double naive_half(const double *values, uint32_t count, uint64_t windows)
+{
+	double half =
+		(naive_quantile(values, count, 0.975) - naive_quantile(values, count, 0.025)) / 2;
+	double least = windows < 3 ? 3 : (double)windows;
+
+	return windows == 0 ? half
+			    : half * sqrt(least / (least - 1)) * band_student((uint64_t)least - 1);
+}
+
+static void require_end(
+	const char *what, bool has, double found, bool has_expected, double expected)
+{
+	require(has == has_expected, "the %s is %sknown", what, has ? "" : "not ");
+	require(!has || is_near(found, expected), "the %s is %.17g, expected %.17g", what, found,
+		expected);
+}
+
+/* Equal values, none and more than was searched are among them. */
+static uint64_t draw_value(struct prop *prop, uint64_t spread)
+{
+	switch (prop_below(prop, 40)) {
+	case 1:
+		return BAND_LESS;
+	case 2:
+		return BAND_MORE;
+	default:
+		return 1 + prop_below(prop, spread);
+	}
+}
+
+static void body_rule(struct prop *prop, const void *context)
+{
+	uint64_t values[60], spread = prop_chance(prop, 1, 2) ? 1000000 : 4;
+	double sorted[60];
+	uint32_t count = prop_range(prop, BAND_VALUES_MIN, 60);
+	uint64_t windows = prop_range(prop, 0, 30);
+	double answer = 1 + (double)prop_below(prop, spread);
+
+	(void)context;
+	for (uint32_t i = 0; i < count; i++) {
+		values[i] = draw_value(prop, spread);
+		sorted[i] = values[i] == BAND_MORE ? INFINITY : (double)values[i];
+	}
+	sort_values(sorted, count);
+	double half = naive_half(sorted, count, windows);
+	struct band band = band_of_sampling(answer, values, count, windows);
+	require_end("low end", band.has_low, band.low, half < answer, answer - half);
+	require_end("high end", band.has_high, band.high, half < INFINITY, answer + half);
+	double low = naive_quantile(sorted, count, 0.025),
+	       high = naive_quantile(sorted, count, 0.975);
+	band = band_of_counts(values, count);
+	require_end("least", band.has_low, band.low, low < INFINITY, low < 1 ? 1 : floor(low));
+	require_end("most", band.has_high, band.high, high < INFINITY, ceil(high));
+}
+
+Test(bands, are_those_of_the_rule_for_any_values)
+{
+	const struct prop_options options = {
+		.name = "rule of bands", .body = body_rule, .trials = 1000};
+
+	cr_assert(prop_holds(&options));
+}
+
+/* The answer of a replicate, whichever of two loads passes: between both, on the line between their
+   margins, and the one that passes where no load lies between. */
+static void body_value(struct prop *prop, const void *context)
+{
+	bool is_least = prop_chance(prop, 1, 2);
+	uint64_t low = prop_below(prop, 1000), high = low + prop_range(prop, 1, 12);
+	int64_t pass_margin = -(int64_t)prop_below(prop, 4), fail_margin = prop_range(prop, 0, 4);
+	uint64_t pass = is_least ? high : low, fail = is_least ? low : high;
+	const struct search_answer answer = {
+		.has_pass = true, .has_fail = true, .highest_pass = pass, .lowest_fail = fail};
+
+	(void)context;
+	uint64_t value =
+		band_value(&answer, is_least, (double)pass_margin / 100, (double)fail_margin / 100);
+	if (high - low == 1) {
+		require_equal(value, pass);
+		return;
+	}
+	/* Twice the way from the one that passes, in parts of the distance between the margins. */
+	int64_t apart = fail_margin - pass_margin, part = -pass_margin;
+	part = apart == 0 ? 1 : part;
+	apart = apart == 0 ? 2 : apart;
+	double exact = (double)pass + ((double)fail - (double)pass) * (double)part / (double)apart;
+	require(fabs((double)value - exact) <= 0.5 + 1e-9,
+		"%llu between %llu and %llu, expected %g", (unsigned long long)value,
+		(unsigned long long)pass, (unsigned long long)fail, exact);
+}
+
+Test(bands, a_replicates_answer_is_on_the_line_between_its_loads)
+{
+	const struct prop_options options = {
+		.name = "answer of a replicate", .body = body_value, .trials = 2000};
+
+	cr_assert(prop_holds(&options));
+}
+
+/* Windows of any trace and latency, by the definition: as few as fit, and how long would do. */
+static void body_windows(struct prop *prop, const void *context)
+{
+	uint64_t span_ns = 1 + prop_below(prop, prop_chance(prop, 1, 2) ? 40 : 1000000);
+	uint64_t latency_ns = prop_below(prop, prop_chance(prop, 1, 2) ? 4 : 20000);
+	const struct band_window window = band_window_of(span_ns, latency_ns);
+	uint64_t longest_ns = span_ns / 8 < 1 ? 1 : span_ns / 8;
+	uint64_t least_ns = span_ns / 20 < 1 ? 1 : span_ns / 20;
+	uint64_t expected_ns = 20 * latency_ns < least_ns ? least_ns : 20 * latency_ns;
+
+	(void)context;
+	require_equal(window.is_too_short, 20 * latency_ns > longest_ns);
+	require_equal(window.window_ns, window.is_too_short ? longest_ns : expected_ns);
+	require_equal(window.needed_ns, 8 * 20 * latency_ns);
+	require(window.windows * window.window_ns >= span_ns &&
+			(window.windows - 1) * window.window_ns < span_ns,
+		"%llu windows", (unsigned long long)window.windows);
+}
+
+Test(bands, windows_are_those_of_the_definition)
+{
+	const struct prop_options options = {
+		.name = "windows", .body = body_windows, .trials = 2000};
+
+	cr_assert(prop_holds(&options));
+}
+
 /* ---- coverage, where everything is known ---- */
 
 /* e^(deviation * a normal draw), or to the power of three of it: skewed to the right. */
