@@ -248,9 +248,9 @@ static uint64_t draw_value(struct prop *prop, uint64_t spread)
 static void body_rule(struct prop *prop, const void *context)
 {
 	uint64_t values[60], spread = prop_chance(prop, 1, 2) ? 1000000 : 4;
-	double sorted[60];
+	double sorted[60] = {0};
 	uint32_t count = prop_range(prop, BAND_VALUES_MIN, 60);
-	uint64_t windows = prop_range(prop, 0, 30);
+	uint64_t windows = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 30) : 0;
 	double answer = 1 + (double)prop_below(prop, spread);
 
 	(void)context;
