@@ -136,6 +136,90 @@ Test(evidence, one_run_of_other_decisions_is_enough)
 	temporary_remove(folder);
 }
 
+/* ---- what each run has ---- */
+
+/* A computed run: its figures, and the latencies of its requests in any order. */
+static void write_computed(struct prop *prop, const char *folder, uint32_t requests)
+{
+	struct text text = {0};
+
+	text_format(&text,
+		"{\"schema\": \"" RESULT_SCHEMA
+		"\", \"runner_kind\": \"computed\", \"config\": {}, "
+		"\"trace\": {\"xxh64\": \"t\"}, \"result_hash\": \"r1\", \"preemptions\": %u, "
+		"\"window\": {\"warmup_requests\": %u, \"measured_requests\": %u}}",
+		prop_range(prop, 0, 9), prop_range(prop, 0, 2), prop_range(prop, 0, requests));
+	temporary_write(folder, RESULT_SUMMARY, text.bytes, NULL);
+	text_deinit(&text);
+	text_format(&text, "%s\n", LATENCY_COLUMNS);
+	temporary_write(folder, RESULT_LATENCY, text.bytes, NULL);
+	text_deinit(&text);
+	text_add(&text, "id\tfinish_ns\tqueue_ns\tttft_ns\ttpot_ns\te2e_ns\n");
+	for (uint32_t i = 0; i < requests; i++) {
+		text_format(&text, "%u\t9\t%u\t%u\t%u\t%u\n", requests - 1 - i,
+			prop_range(prop, 0, 99), prop_range(prop, 0, 99), prop_range(prop, 0, 99),
+			prop_range(prop, 0, 99));
+	}
+	temporary_write(folder, RESULT_REQUESTS, text.bytes, NULL);
+	text_deinit(&text);
+}
+
+/* Of each run, the first and the later ones, what its own files say. */
+static void require_run(const struct evidence *all, uint32_t run, const char *folder)
+{
+	struct evidence alone = {.run_count = 0};
+	struct error error = {0};
+
+	evidence_add_run(&alone, folder, &error);
+	require(error.status == STATUS_OK, "%s", error.text);
+	for (uint32_t i = 0; i < METRIC_COUNT; i++) {
+		size_t at = (size_t)run * METRIC_COUNT + i;
+		require(all->is_present[at] == alone.is_present[i] &&
+				all->figures[at] == alone.figures[i],
+			"%s of run %u", metrics_table[i].name, run);
+	}
+	const struct request_latencies *found = &all->requests[run], *own = &alone.requests[0];
+	require_equal(found->count, own->count);
+	for (uint32_t i = 0; i < LATENCY_COUNT && own->count > 0; i++) {
+		require(own->ns[i] == NULL || memcmp(found->ns[i], own->ns[i],
+						      own->count * sizeof(uint64_t)) == 0,
+			"%s of run %u", latency_names[i], run);
+	}
+	evidence_close(&alone);
+}
+
+static void body_runs(struct prop *prop, const void *context)
+{
+	enum { COMPUTED_MOST = 4 };
+	char folder[TEMPORARY_PATH_BYTES], folders[COMPUTED_MOST][TEMPORARY_PATH_BYTES];
+	struct evidence evidence = {.run_count = 0};
+	struct error error = {0};
+	uint32_t count = prop_range(prop, 1, COMPUTED_MOST);
+
+	(void)context;
+	for (uint32_t run = 0; run < count; run++) {
+		temporary_folder(folder);
+		snprintf(folders[run], sizeof(folders[run]), "%s", folder);
+		write_computed(prop, folder, prop_range(prop, 0, 5));
+		evidence_add_run(&evidence, folder, &error);
+		require(error.status == STATUS_OK, "%s", error.text);
+	}
+	require_equal(evidence.run_count, count);
+	for (uint32_t run = 0; run < count; run++) {
+		require_run(&evidence, run, folders[run]);
+		temporary_remove(folders[run]);
+	}
+	evidence_close(&evidence);
+}
+
+Test(evidence, each_run_has_its_own_figures_and_requests)
+{
+	const struct prop_options options = {
+		.name = "runs of evidence", .body = body_runs, .trials = 60};
+
+	cr_assert(prop_holds(&options));
+}
+
 /* ---- a baseline is what was written ---- */
 
 enum { RUNS_MOST = 4 };

@@ -286,6 +286,12 @@ Test(judge, the_same_steps_give_the_same_figures)
 	open_summary(&value, SUMMARY);
 	require_verdict(true, GATE_REGRESSED,
 		"the same steps are counted differently: histogram of ttft\n");
+	/* Each value twice: the shares are the same. */
+	value.evidence.histograms.of[LATENCY_TTFT].values = 8;
+	value.buckets[0].count = 6;
+	value.buckets[1].count = 2;
+	require_verdict(true, GATE_REGRESSED,
+		"the same steps are counted differently: histogram of ttft\n");
 	base.evidence.histograms.is_known = false;
 	require_verdict(true, GATE_PASS, "");
 }
