@@ -1,6 +1,7 @@
 #include "bench/grid/grid.h"
 #include "bench/grid/grid_words.h"
 
+#include "engine/base/number.h"
 #include "engine/base/text.h"
 
 #include "tests/harness/property.h"
@@ -198,6 +199,76 @@ Test(grid, ranges_and_lists)
 	expect_values("num-gpu-blocks-override=7,8", VALUES("7", "8"));
 	expect_values("ramp=1:2:3", VALUES("1:2:3"));
 	expect_values("router-option=a=1\\,b=2,c=3", VALUES("a=1,b=2", "c=3"));
+}
+
+/* FROM:TO:xFACTOR and FROM:TO:+STEP, of a whole number and of a decimal: every value is the one
+   before it, moved on and rounded down, as far as TO. */
+enum { VALUES_LOOKED_AT = 200 };
+
+static void body_range(struct prop *prop, const void *context)
+{
+	bool is_whole = prop_chance(prop, 1, 2), has_factor = prop_chance(prop, 1, 2);
+	uint32_t places = is_whole ? 0 : 6;
+	uint64_t unit = is_whole ? 1 : 1000000;
+	uint64_t from = prop_below(prop, 5) * unit + (is_whole ? 0 : prop_below(prop, 3));
+	uint64_t to = prop_below(prop, 60) * unit + (is_whole ? 0 : prop_below(prop, 3));
+	uint64_t by = has_factor
+			      ? 500000 * prop_below(prop, 8) + prop_below(prop, 3)
+			      : prop_below(prop, 9) * unit + (is_whole ? 0 : prop_below(prop, 3));
+	const char *name = is_whole ? "max-num-seqs" : "speedup";
+	char value[256], parts[3][NUMBER_TEXT_BYTES], text[REPLAY_VALUE_BYTES];
+	struct grid_range range;
+	struct error error = {0};
+
+	(void)context;
+	parts[0][decimal_text(parts[0], from, places)] = '\0';
+	parts[1][decimal_text(parts[1], to, places)] = '\0';
+	parts[2][decimal_text(parts[2], by, has_factor ? 6 : places)] = '\0';
+	snprintf(value, sizeof(value), "%s:%s:%s%s", parts[0], parts[1], has_factor ? "x" : "+",
+		parts[2]);
+	prop_log(prop, "%s=%s", name, value);
+	require(grid_range_read(&range, name, value), "%s is no range", value);
+	uint64_t second = has_factor ? from * by / 1000000 : from + by;
+	bool is_good = from <= to && second > from;
+	require_equal(
+		grid_range_check(&range, name, value, &error), is_good ? STATUS_OK : STATUS_USAGE);
+	uint64_t next = from;
+	for (uint32_t i = 0; is_good && next <= to && i < VALUES_LOOKED_AT; i++) {
+		char expected[NUMBER_TEXT_BYTES];
+		expected[decimal_text(expected, next, places)] = '\0';
+		require(grid_range_next(&range, text), "%s ends before %s", value, expected);
+		require(strcmp(text, expected) == 0, "%s has %s, expected %s", value, text,
+			expected);
+		next = has_factor ? next * by / 1000000 : next + by;
+	}
+	require(!is_good || next <= to || !grid_range_next(&range, text), "%s has %s too", value,
+		text);
+}
+
+Test(grid, a_range_has_every_value_up_to_its_end)
+{
+	const struct prop_options options = {.name = "range", .body = body_range, .trials = 2000};
+
+	require(prop_holds(&options), "see above");
+}
+
+/* Other texts are values as they are: a part too few, another sign, a number that is none, or a
+   range of an option that is no number. */
+Test(grid, what_is_no_range_is_a_value)
+{
+	static const char *const cases[][2] = {{"max-num-seqs", "1:2"}, {"max-num-seqs", "1:2:3"},
+		{"max-num-seqs", "1:2:*3"}, {"max-num-seqs", "1.5:2:x2"},
+		{"max-num-seqs", "1:2.5:x2"}, {"max-num-seqs", "1:4:+0.5"},
+		{"max-num-seqs", ":4:x2"}, {"max-num-seqs", "1::x2"}, {"max-num-seqs", "1:4:x"},
+		{"speedup", "1:4:x1.0000001"}, {"speedup", "1:4:+-1"}, {"gpu", "1:4:x2"},
+		{"no-such-option", "1:4:x2"},
+		{"max-num-seqs", "1:4:x2.0000000000000000000000000000000000000000000000000"}};
+	struct grid_range range;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		require(!grid_range_read(&range, cases[i][0], cases[i][1]), "%s is a range of %s",
+			cases[i][1], cases[i][0]);
+	}
 }
 
 /* ---- errors ---- */

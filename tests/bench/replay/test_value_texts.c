@@ -1,17 +1,23 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "bench/commands/commands.h"
+#include "bench/commands/trace/trace_commands.h"
 #include "bench/commands/trace/trace_request.h"
 #include "bench/fleet/outages.h"
 #include "bench/fleet/sight.h"
 #include "bench/options/options.h"
 #include "bench/replay/drawn_arrivals.h"
+#include "bench/replay/run_to_folder.h"
 #include "engine/base/number.h"
 #include "engine/router/router.h"
 #include "reports/results/metric.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
+#include "workloads/study/cache_curve.h"
 
 /* Values of options that have several numbers in one text. The numbers are drawn at the ends of
    their ranges, just outside and malformed; the text is taken where all of them are right. */
@@ -362,6 +368,118 @@ static void body_limit(struct prop *prop, const void *context)
 		require(difference <= 1e-9 * amount && -difference <= 1e-9 * amount, "%.12g",
 			limits[0].amount);
 	}
+}
+
+/* What a command says of an option of a run of no trace: a wrong option is found before that. */
+static enum status run_without_trace(
+	const struct command *command, void *values, const char *folder, struct error *error)
+{
+	char path[TEMPORARY_PATH_BYTES + 16];
+	struct command_line line = {.command = command, .values = values};
+
+	snprintf(path, sizeof(path), "%s/nowhere.jsonl", folder);
+	line.positionals[0] = path;
+	line.positional_count = 1;
+	return command->run(&line, error);
+}
+
+/* FROM:TO, either of which may be left out; both in seconds, and rising. */
+static void body_timeline(struct prop *prop, const void *context)
+{
+	const struct range seconds = {false, 0, UINT64_C(1000000000) * MILLION};
+	bool has_from = prop_chance(prop, 3, 4), has_to = prop_chance(prop, 3, 4);
+	bool has_colon = !prop_chance(prop, 1, 12);
+	struct drawn_text from = {.is_good = true}, to = {.is_good = true};
+	struct replay_request request;
+	struct error error = {0};
+	char text[2 * TEXT_BYTES + 2];
+
+	if (has_from) {
+		draw_number(prop, &seconds, &from);
+	}
+	if (has_to) {
+		draw_number(prop, &seconds, &to);
+	}
+	from.values[0] = has_from ? from.values[0] : 0;
+	if (has_to && prop_chance(prop, 1, 4)) { /* just behind, at or before the other end */
+		to = (struct drawn_text){.is_good = true};
+		to.values[0] = from.values[0] + 1 - prop_below(prop, from.values[0] > 0 ? 3 : 2);
+		to.text[decimal_text(to.text, to.values[0], 6)] = '\0';
+		to.is_good = to.values[0] <= seconds.high;
+	}
+	has_to = to.text[0] != '\0'; /* an empty number is none */
+	from.is_good = from.is_good || from.text[0] == '\0';
+	from.values[0] = from.text[0] == '\0' ? 0 : from.values[0];
+	to.is_good = !has_to || (to.is_good && to.values[0] > from.values[0]);
+	snprintf(text, sizeof(text), "%s%s%s", from.text, has_colon ? ":" : "", to.text);
+	prop_log(prop, "%s", text);
+	command_defaults(&command_replay, &request);
+	request.out = "never";
+	request.timeline = "never";
+	request.timeline_window_text = text;
+	enum status status = run_without_trace(&command_replay, &request, context, &error);
+	bool is_good = from.is_good && to.is_good && has_colon;
+	require(status == (is_good ? STATUS_FILE : STATUS_USAGE), "'%s' is %s: %s", text,
+		is_good ? "refused" : "taken", error.text);
+	if (is_good) {
+		require_equal(request.timeline_window.from_ns, from.values[0] * 1000);
+		require_equal(request.timeline_window.to_ns, has_to ? to.values[0] * 1000 : 0);
+	}
+}
+
+/* At most so many numbers of blocks, each at least 1. */
+static void body_capacity(struct prop *prop, const void *context)
+{
+	const struct range blocks = {true, 1, UINT32_MAX};
+	uint32_t count =
+		prop_chance(prop, 1, 4) ? prop_range(prop, 63, 66) : prop_range(prop, 1, 4);
+	uint32_t odd = (uint32_t)prop_below(prop, 2 * count);
+	char all[66 * 40] = "", *argv[] = {"cache", "nowhere.jsonl", "--capacity", all, NULL};
+	struct error error = {0};
+	bool is_good = count <= CACHE_CURVE_ASKED_MAX;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct drawn_text drawn = {.is_good = true, .text = "7"};
+		if (i == odd) {
+			drawn.text[0] = '\0';
+			draw_number(prop, &blocks, &drawn);
+		}
+		is_good = is_good && drawn.is_good;
+		strcat(all, i == 0 ? "" : ",");
+		strcat(all, drawn.text);
+	}
+	prop_log(prop, "%s", all);
+	void *values = calloc(1, command_trace_cache.value_bytes);
+	bool wants_help = false;
+	struct command_line line = {
+		.command = &command_trace_cache, .argc = 4, .argv = argv, .values = values};
+	require(values != NULL, "out of memory");
+	command_defaults(&command_trace_cache, values);
+	enum status status = command_parse(&line, &wants_help, &error);
+	if (status == STATUS_OK) {
+		status = run_without_trace(&command_trace_cache, values, context, &error);
+	}
+	require(status == (is_good ? STATUS_FILE : STATUS_USAGE), "'%s' is %s: %s", all,
+		is_good ? "refused" : "taken", error.text);
+	free(values);
+}
+
+static void require_property_in(
+	void (*body)(struct prop *prop, const void *context), const char *name)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	const struct prop_options options = {
+		.name = name, .body = body, .context = folder, .trials = 2000};
+	cr_assert(prop_holds(&options), "%s", name);
+	temporary_remove(folder);
+}
+
+Test(value_texts, are_checked_before_a_trace_is_read, .timeout = 240)
+{
+	require_property_in(body_timeline, "--timeline-window");
+	require_property_in(body_capacity, "--capacity");
 }
 
 static void require_property(void (*body)(struct prop *prop, const void *context), const char *name)
