@@ -267,6 +267,8 @@ struct parcel **replay_restart(struct replay *replay, uint64_t now_ns, uint32_t 
 	}
 	forget_inbox(replay, now_ns);
 	metrics_forget(metrics, now_ns);
+	/* Those that it had rejected have left it; only the end of its step would have said so. */
+	intake_report_departures(&replay->intake, now_ns);
 	replay->now_ns = now_ns;
 	engine_restart(replay->engine);
 	replay->is_stepping = false;
