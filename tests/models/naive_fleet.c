@@ -13,6 +13,12 @@ uint32_t naive_step_ms(uint32_t replica, uint64_t decode_rows, uint64_t prefill_
 	return 1 + (uint32_t)((3 * decode_rows + prefill_tokens + 2 * replica) % 7);
 }
 
+bool naive_fits(const struct naive_scene *scene, uint32_t id)
+{
+	return scene->caps ? scene->prompt[id] < NAIVE_LENGTH
+			   : scene->prompt[id] + scene->output[id] <= NAIVE_LENGTH;
+}
+
 uint32_t naive_output(const struct naive_scene *scene, uint32_t id)
 {
 	uint32_t room = NAIVE_LENGTH - scene->prompt[id];
@@ -36,7 +42,7 @@ static void draw_router(struct prop *prop, struct naive_scene *scene)
 
 static void draw_rows(struct prop *prop, struct naive_scene *scene)
 {
-	bool has_groups = prop_chance(prop, 1, 2);
+	bool has_groups = prop_chance(prop, 1, 2), has_long = prop_chance(prop, 1, 3);
 	uint32_t time_ms = 0, most = (NAIVE_LENGTH + NAIVE_BLOCK - 1) / NAIVE_BLOCK;
 
 	/* Where nothing is shared, just what those with a seat can need will do. */
@@ -46,7 +52,8 @@ static void draw_rows(struct prop *prop, struct naive_scene *scene)
 	for (uint32_t i = 0; i < scene->row_count; i++) {
 		time_ms += prop_chance(prop, 1, 2) ? prop_range(prop, 0, 12) : 0;
 		scene->arrival_ms[i] = time_ms;
-		scene->prompt[i] = prop_range(prop, 1, 20);
+		bool is_long = has_long && prop_chance(prop, 1, 4);
+		scene->prompt[i] = prop_range(prop, 1, is_long ? 60 : 20);
 		scene->output[i] = prop_range(prop, 1, scene->caps ? 60 : 12);
 		scene->group[i] = has_groups ? (uint32_t)prop_below(prop, 4) : 100 + i;
 		prop_log(prop, "request %u at %u ms: %u in, %u out, group %u", i, time_ms,
@@ -258,7 +265,7 @@ static void note_caches(struct naive_run *run, uint32_t id, uint32_t replica)
 	}
 	fleet->regret_blocks +=
 		most - known_blocks(scene, &fleet->cached[replica], id, run->now_ms, true);
-	if (fleet->requests[id].failure == 0) {
+	if (fleet->requests[id].failure == 0 && naive_fits(scene, id)) {
 		fleet->whole_hit_tokens +=
 			(uint64_t)NAIVE_BLOCK *
 			known_blocks(scene, &fleet->whole, id, run->now_ms, true);
@@ -274,9 +281,12 @@ static void send(struct naive_run *run, uint32_t id, uint32_t replica)
 	uint32_t cached = seen_blocks(run, replica, id) * NAIVE_BLOCK;
 
 	note_caches(run, id, replica);
-	charge(fleet, WAIT_ROUTER, request->since_ms, run->now_ms);
+	if (naive_fits(fleet->scene, id)) {
+		charge(fleet, WAIT_ROUTER, request->since_ms, run->now_ms);
+	}
 	*request = (struct naive_request){.place = AT_REPLICA,
 		.replica = replica,
+		.since_ms = request->since_ms,
 		.sent_ms = run->now_ms,
 		.ahead = fleet->scene->prompt[id] - cached,
 		.number = fleet->send_count};
@@ -356,9 +366,27 @@ static void admit(struct naive_fleet *fleet, uint32_t id)
 		.lost_ms = NAIVE_NOWHERE};
 }
 
+/* Those that an engine has rejected leave it with its next step, or at once where it has none.
+   Returns whether any does. */
+static bool dismiss(struct naive_fleet *fleet, uint32_t replica)
+{
+	bool is_any = false;
+
+	for (uint32_t id = 0; id < fleet->scene->row_count; id++) {
+		struct naive_request *request = &fleet->requests[id];
+		if (request->place == AT_REPLICA && request->replica == replica &&
+			request->is_taken && !naive_fits(fleet->scene, id)) {
+			request->place = REJECTED;
+			is_any = true;
+		}
+	}
+	return is_any;
+}
+
 static void end_step(struct naive_fleet *fleet, uint32_t replica, uint32_t now_ms)
 {
 	fleet->is_stepping[replica] = false;
+	dismiss(fleet, replica);
 	for (uint32_t id = 0; id < fleet->scene->row_count; id++) {
 		struct naive_request *request = &fleet->requests[id];
 		if (request->place != AT_REPLICA || request->replica != replica ||
@@ -381,14 +409,39 @@ static void end_step(struct naive_fleet *fleet, uint32_t replica, uint32_t now_m
 	fleet->steps[fleet->step_count++] = fleet->current[replica];
 }
 
+static bool is_here(const struct naive_fleet *fleet, uint32_t id, uint32_t replica)
+{
+	return fleet->requests[id].place == AT_REPLICA && fleet->requests[id].replica == replica;
+}
+
+/* Gives the engine what was sent to it, in order, as long as fewer wait in it than have seats. */
+static void take(struct naive_fleet *fleet, uint32_t replica)
+{
+	uint32_t waiting = 0;
+
+	for (uint32_t id = 0; id < fleet->scene->row_count; id++) {
+		const struct naive_request *request = &fleet->requests[id];
+		waiting += is_here(fleet, id, replica) && request->is_taken &&
+			   !request->is_running && naive_fits(fleet->scene, id);
+	}
+	for (uint32_t k = 0; k < fleet->send_count && waiting < fleet->scene->seats; k++) {
+		struct naive_request *request = &fleet->requests[fleet->order[k]];
+		if (is_here(fleet, fleet->order[k], replica) && request->number == k &&
+			!request->is_taken) {
+			request->is_taken = true;
+			waiting += naive_fits(fleet->scene, fleet->order[k]);
+		}
+	}
+}
+
 /* Admits in the order of sending. A prompt is cached from its admission on. */
 static void admit_waiting(struct naive_fleet *fleet, struct naive_step *step)
 {
 	for (uint32_t k = 0; k < fleet->send_count; k++) {
 		uint32_t id = fleet->order[k];
 		struct naive_request *request = &fleet->requests[id];
-		if (request->place != AT_REPLICA || request->replica != step->replica ||
-			request->number != k || request->is_running) {
+		if (!is_here(fleet, id, step->replica) || request->number != k ||
+			request->is_running || !naive_fits(fleet->scene, id)) {
 			continue;
 		}
 		request->seen_ms = request->is_seen ? request->seen_ms : step->start_ms;
@@ -418,6 +471,7 @@ static void begin_step(struct naive_fleet *fleet, uint32_t replica, uint32_t now
 				request->is_running;
 	}
 	step.decoding = step.running;
+	take(fleet, replica);
 	admit_waiting(fleet, &step);
 	step.end_ms = now_ms + naive_step_ms(replica, step.decoding, step.prefill);
 	fleet->is_stepping[replica] = step.running > 0;
@@ -445,12 +499,15 @@ static void fail(struct naive_fleet *fleet, uint32_t replica, uint32_t now_ms)
 	uint32_t start_ms = is_stepping ? fleet->current[replica].start_ms : now_ms;
 
 	fleet->failures++;
+	dismiss(fleet, replica);
 	for (uint32_t id = 0; id < fleet->scene->row_count; id++) {
 		struct naive_request *request = &fleet->requests[id];
 		if (request->place != AT_REPLICA || request->replica != replica) {
 			continue;
 		}
-		if (request->has_admission) { /* its wait was charged when it was admitted */
+		bool fits = naive_fits(fleet->scene, id);
+		if (!fits) {			     /* nothing is charged */
+		} else if (request->has_admission) { /* its wait was charged when it was admitted */
 			lose(fleet, id, now_ms);
 		} else if (request->is_seen) { /* the step in flight is lost */
 			charge(fleet, WAIT_STEP, request->sent_ms, request->seen_ms);
@@ -460,8 +517,9 @@ static void fail(struct naive_fleet *fleet, uint32_t replica, uint32_t now_ms)
 			charge(fleet, WAIT_STEP, request->sent_ms, now_ms);
 		}
 		fleet->retries++;
-		*request = (struct naive_request){
-			.place = AT_ROUTER, .failure = fleet->failures, .since_ms = now_ms};
+		*request = (struct naive_request){.place = AT_ROUTER,
+			.failure = fleet->failures,
+			.since_ms = fits ? now_ms : request->since_ms};
 	}
 	fleet->cached[replica].count = 0;
 	fleet->sent[replica].count = 0;
@@ -526,13 +584,6 @@ static void note_moment(struct naive_run *run)
 		run->past[run->now_ms][i] = state;
 		run->there_ms[i] += is_there && run->now_ms >= scene->arrival_ms[0];
 	}
-	if (run->now_ms == scene->arrival_ms[scene->row_count - 1]) {
-		fleet->backlog = count_waiting(fleet);
-		for (uint32_t id = 0; id < scene->row_count; id++) {
-			fleet->backlog += fleet->requests[id].place == AT_REPLICA &&
-					  !fleet->requests[id].is_running;
-		}
-	}
 }
 
 /* The first event of a replica decides. */
@@ -544,6 +595,37 @@ static bool is_up_at_first(const struct naive_scene *scene, uint32_t replica)
 		}
 	}
 	return true;
+}
+
+/* Who waits when the last request has arrived, and those that can start have. */
+static void note_backlog(struct naive_fleet *fleet, uint32_t now_ms)
+{
+	const struct naive_scene *scene = fleet->scene;
+
+	if (now_ms != scene->arrival_ms[scene->row_count - 1]) {
+		return;
+	}
+	fleet->backlog = count_waiting(fleet);
+	for (uint32_t id = 0; id < scene->row_count; id++) {
+		const struct naive_request *request = &fleet->requests[id];
+		bool is_out = request->is_taken && !naive_fits(scene, id);
+		fleet->backlog += request->place == AT_REPLICA && !request->is_running && !is_out;
+	}
+}
+
+/* Begins steps. Returns whether a replica without work has dismissed requests: then it may take
+   others at once. */
+static bool begin_steps(struct naive_fleet *fleet, uint32_t now_ms)
+{
+	bool is_any = false;
+
+	for (uint32_t i = 0; i < fleet->scene->replica_count; i++) {
+		if (!fleet->is_stepping[i]) {
+			begin_step(fleet, i, now_ms);
+			is_any = (!fleet->is_stepping[i] && dismiss(fleet, i)) || is_any;
+		}
+	}
+	return is_any;
 }
 
 static void play_moment(struct naive_run *run)
@@ -562,10 +644,11 @@ static void play_moment(struct naive_run *run)
 	}
 	play_outages(fleet, run->now_ms);
 	arrive(run);
-	for (uint32_t i = 0; i < count; i++) {
-		if (!fleet->is_stepping[i]) {
-			begin_step(fleet, i, run->now_ms);
-		}
+	bool has_left = begin_steps(fleet, run->now_ms);
+	note_backlog(fleet, run->now_ms);
+	while (has_left) {
+		send_waiting(run);
+		has_left = begin_steps(fleet, run->now_ms);
 	}
 	note_moment(run);
 }

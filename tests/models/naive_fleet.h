@@ -52,7 +52,8 @@ struct naive_scene {
 	bool caps; /* answers end at NAIVE_LENGTH; else none is that long */
 };
 
-enum naive_place { TO_COME, AT_ROUTER, AT_REPLICA, DONE, REFUSED };
+/* REFUSED: by the router, whose queue was full. REJECTED: by an engine, for which it is too long. */
+enum naive_place { TO_COME, AT_ROUTER, AT_REPLICA, DONE, REFUSED, REJECTED };
 
 struct naive_request {
 	enum naive_place place;
@@ -60,6 +61,7 @@ struct naive_request {
 	uint32_t replica, number;   /* where this attempt was sent, and as which of all */
 	uint32_t since_ms, sent_ms; /* of this attempt: at the router, at the replica */
 	uint32_t ahead; /* tokens of its prompt that the router did not take for cached */
+	bool is_taken;	/* by the engine, where it waits or is rejected */
 	bool is_seen;	/* by a decision of the replica, at seen_ms */
 	uint32_t seen_ms;
 	bool is_running, has_admission; /* has a seat; the step that gave it has ended */
@@ -116,7 +118,10 @@ struct naive_fleet {
 	uint64_t retries, regret_blocks, whole_hit_tokens, whole_query_tokens;
 };
 
-/* The answer's tokens. */
+/* Whether engines take a request. */
+bool naive_fits(const struct naive_scene *scene, uint32_t id);
+
+/* The tokens of the answer to one that fits. */
 uint32_t naive_output(const struct naive_scene *scene, uint32_t id);
 
 /* Milliseconds of a step of a replica. */

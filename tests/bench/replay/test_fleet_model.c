@@ -112,7 +112,8 @@ static void require_request(const struct naive_fleet *naive, char *line)
 	static const char *const words[] = {[AT_ROUTER] = "unfinished",
 		[AT_REPLICA] = "unfinished",
 		[DONE] = "finished",
-		[REFUSED] = "rejected_queue_full"};
+		[REFUSED] = "rejected_queue_full",
+		[REJECTED] = "rejected_too_long"};
 	const char *cells[CELLS_MAX];
 	uint32_t count = 0;
 
@@ -132,7 +133,9 @@ static void require_request(const struct naive_fleet *naive, char *line)
 	require_cell(id, "admission", cells[4], is_done, request->admitted_ms);
 	require_cell(id, "first token", cells[5], is_done, request->first_token_ms);
 	require_cell(id, "finish", cells[6], is_done, request->finish_ms);
-	if (is_done) {
+	if (request->place == REJECTED) {
+		require_equal(strtoul(cells[17], NULL, 10), request->replica);
+	} else if (is_done) {
 		require_equal(strtoul(cells[8], NULL, 10), request->hits);
 		require_equal(strtoul(cells[9], NULL, 10), naive_output(naive->scene, id));
 		require_equal(strtoul(cells[17], NULL, 10), request->replica);
@@ -161,17 +164,26 @@ static void require_sums(
 	const struct naive_fleet *naive, struct fleet *fleet, const struct run_outcome *outcome)
 {
 	uint64_t capped = 0;
-	uint32_t unserved = 0, refused = 0;
+	uint64_t longest = 0;
+	uint32_t unserved = 0, refused = 0, rejected = 0;
 
 	for (uint32_t i = 0; i < naive->scene->row_count; i++) {
 		unserved += naive->requests[i].place == AT_ROUTER;
 		refused += naive->requests[i].place == REFUSED;
+		if (naive->requests[i].place == REJECTED) {
+			rejected++;
+			longest =
+				u64_max(longest, naive->scene->prompt[i] + naive->scene->output[i]);
+		}
 		capped += naive->requests[i].place == DONE &&
 			  naive_output(naive->scene, i) < naive->scene->output[i];
 	}
 	require_equal(outcome->submitted, naive->scene->row_count);
 	require_equal(outcome->unfinished, unserved);
-	require_equal(outcome->rejected, refused);
+	require_equal(outcome->rejected, refused + rejected);
+	require_equal(outcome->rejected_too_long, rejected);
+	require_equal(outcome->rejected_never_fits, 0);
+	require_equal(outcome->longest_too_long, longest);
 	require_equal(outcome->capped, capped);
 	require_equal(outcome->fleet.refused, refused);
 	require_equal(outcome->backlog_at_last_arrival, naive->backlog);
@@ -233,7 +245,8 @@ static struct naive_window find_window(const struct naive_fleet *naive)
 
 	for (uint32_t id = 0; id < scene->row_count; id++) {
 		const struct naive_request *request = &naive->requests[id];
-		if (!is_measured(scene, id) || request->place == REFUSED) {
+		if (!is_measured(scene, id) || request->place == REFUSED ||
+			!naive_fits(scene, id)) {
 			continue;
 		}
 		if (!window.is_open) {
@@ -369,6 +382,10 @@ static void require_replica(
 			expected.busy_ns += (uint64_t)(step->end_ms - step->start_ms) * NAIVE_MS;
 		}
 	}
+	for (uint32_t i = 0; i < naive->scene->row_count; i++) {
+		const struct naive_request *request = &naive->requests[i];
+		expected.submitted += request->place == REJECTED && request->replica == replica;
+	}
 	for (uint32_t i = 0; i < naive->attempt_count; i++) {
 		const struct naive_attempt *attempt = &naive->attempts[i];
 		if (attempt->replica == replica && attempt->lost_ms == NAIVE_NOWHERE) {
@@ -391,64 +408,84 @@ static void require_replica(
 	require_equal(found->output_tokens, expected.output_tokens - expected.lost_tokens);
 }
 
-static void body(struct prop *prop, const void *context)
+/* ---- a scene in a fleet ---- */
+
+/* What a scene is in a folder: its files and its options. */
+struct staged {
+	char folder[TEMPORARY_PATH_BYTES], trace[PATH_BYTES], requests[PATH_BYTES];
+	char outages[1024], view[32];
+	struct replay_config config;
+};
+
+static void stage(struct staged *staged, const struct naive_scene *scene)
+{
+	struct replay_config *config = &staged->config;
+	bool is_delayed = scene->view == VIEW_DELAYED;
+
+	temporary_folder(staged->folder);
+	snprintf(staged->trace, PATH_BYTES, "%s/trace.jsonl", staged->folder);
+	snprintf(staged->requests, PATH_BYTES, "%s/requests.tsv", staged->folder);
+	write_trace(scene, staged->trace);
+	add_outages(scene, staged->outages, sizeof(staged->outages));
+	snprintf(staged->view, sizeof(staged->view),
+		is_delayed		  ? "delayed:%u"
+		: scene->view == VIEW_OWN ? "own"
+					  : "exact",
+		scene->delay_ms);
+	replay_config_default(config);
+	config->replicas = scene->replica_count;
+	config->router = router_index(scene->router);
+	config->outages = scene->outage_count > 0 ? staged->outages : NULL;
+	config->warmup = scene->warmup;
+	config->cooldown = scene->cooldown;
+	config->router_view = staged->view;
+	config->replica_limit = scene->replica_limit;
+	config->router_queue =
+		scene->queue_limit == UINT32_MAX ? NO_ROUTER_QUEUE_LIMIT : scene->queue_limit;
+}
+
+static void require_same(const struct naive_scene *scene)
 {
 	static struct table_writer requests;
 	static struct naive_fleet naive;
-	char folder[TEMPORARY_PATH_BYTES], trace[PATH_BYTES], path[PATH_BYTES], outages[1024];
-	char view[32];
+	static struct staged staged;
 	const struct workload_options load = {.speedup_millionths = 1000000};
 	uint32_t numbers[NAIVE_REPLICAS];
-	struct replay_config config;
 	struct run_outcome outcome;
 	struct fleet fleet;
 	struct error error = {0};
-	struct naive_scene scene;
 
-	(void)context;
-	naive_scene_draw(prop, &scene);
-	naive_fleet_play(&naive, &scene);
-	temporary_folder(folder);
-	snprintf(trace, sizeof(trace), "%s/trace.jsonl", folder);
-	snprintf(path, sizeof(path), "%s/requests.tsv", folder);
-	write_trace(&scene, trace);
-	add_outages(&scene, outages, sizeof(outages));
-	snprintf(view, sizeof(view),
-		scene.view == VIEW_DELAYED ? "delayed:%u"
-		: scene.view == VIEW_OWN   ? "own"
-					   : "exact",
-		scene.delay_ms);
-	replay_config_default(&config);
-	config.replicas = scene.replica_count;
-	config.router = router_index(scene.router);
-	config.outages = scene.outage_count > 0 ? outages : NULL;
-	config.warmup = scene.warmup;
-	config.cooldown = scene.cooldown;
-	config.router_view = view;
-	config.replica_limit = scene.replica_limit;
-	config.router_queue =
-		scene.queue_limit == UINT32_MAX ? NO_ROUTER_QUEUE_LIMIT : scene.queue_limit;
-	const struct replay_options options = {.config = &config,
+	naive_fleet_play(&naive, scene);
+	stage(&staged, scene);
+	const struct replay_options options = {.config = &staged.config,
 		.workload = &load,
-		.trace_path = trace,
+		.trace_path = staged.trace,
 		.is_checking = true,
-		.vocab_size = 1 << 24}; /* no two tokens are equal by chance */
-	;
-	open_fleet(&fleet, &scene, &options, numbers);
-	table_file_open(&requests, path, REQUEST_COLUMNS "\t" REQUEST_REPLICA_COLUMN);
+		.vocab_size = 1 << 24}; /* hardly any two tokens are equal by chance */
+	open_fleet(&fleet, scene, &options, numbers);
+	table_file_open(&requests, staged.requests, REQUEST_COLUMNS "\t" REQUEST_REPLICA_COLUMN);
 	fleet_set_sinks(&fleet, &(struct replay_sinks){.requests = &requests});
 	require(fleet_run(&fleet, &error) == STATUS_OK, "%s", error.text);
 	table_file_close(&requests);
 	fleet_outcome(&fleet, &outcome);
-	require_requests(&naive, path);
+	require_requests(&naive, staged.requests);
 	require_sums(&naive, &fleet, &outcome);
 	require_requests_counted(&naive, &outcome);
 	require_window(&naive, &outcome);
-	for (uint32_t i = 0; i < scene.replica_count; i++) {
+	for (uint32_t i = 0; i < scene->replica_count; i++) {
 		require_replica(&naive, &outcome.fleet.each[i], i);
 	}
 	fleet_close(&fleet);
-	temporary_remove(folder);
+	temporary_remove(staged.folder);
+}
+
+static void body(struct prop *prop, const void *context)
+{
+	struct naive_scene scene;
+
+	(void)context;
+	naive_scene_draw(prop, &scene);
+	require_same(&scene);
 }
 
 Test(fleet_model, a_fleet_is_that_of_a_naive_model, .timeout = 300)
@@ -457,4 +494,28 @@ Test(fleet_model, a_fleet_is_that_of_a_naive_model, .timeout = 300)
 		.name = "fleet", .body = body, .trials = 600, .timeout_s = 20};
 
 	cr_assert(prop_holds(&options));
+}
+
+/* A replica that fails in mid-step has nothing any more, also no request that it had rejected and
+   would have told of at the step's end. One that it had not looked at waits at the router again,
+   from its arrival on: nothing of its wait was charged. */
+Test(fleet_model, a_failed_replica_keeps_no_rejected_request)
+{
+	struct naive_scene scene = {.row_count = 4,
+		.replica_count = 2,
+		.queue_limit = UINT32_MAX,
+		.kv_blocks = NAIVE_KV_BLOCKS,
+		.prompt = {5, NAIVE_LENGTH, NAIVE_LENGTH, 5},
+		.output = {9, 9, 9, 9},
+		.group = {0, 1, 2, 3},
+		.outages = {{.time_ms = 0, .replica = 1, .kind = OUTAGE_DRAIN},
+			{.time_ms = 1, .replica = 0, .kind = OUTAGE_FAIL},
+			{.time_ms = 30, .replica = 1, .kind = OUTAGE_JOIN}},
+		.router = "round-robin"};
+
+	for (scene.seats = 1; scene.seats <= 3; scene.seats++) {
+		for (scene.outage_count = 2; scene.outage_count <= 3; scene.outage_count++) {
+			require_same(&scene);
+		}
+	}
 }
