@@ -1,6 +1,7 @@
 #include "bench/replay/run.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,8 @@
 #include "bench/record/summary.h"
 #include "bench/replay/run_to_folder.h"
 #include "tests/harness/files.h"
+#include "tests/harness/property.h"
+#include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
 /* A run without files beside the same run with a result folder. */
@@ -165,4 +168,152 @@ Test(run, without_a_trace_is_an_error_and_leaves_no_outcome)
 	cr_assert_eq(run_replay(&request, &outcome, &error), STATUS_FILE);
 	cr_assert_not_null(strstr(error.text, scene.trace), "found: %s", error.text);
 	temporary_remove(scene.folder);
+}
+
+/* ---- groups of a fleet ---- */
+
+enum { GROUPS_MOST = 3, COLUMNS = 5 };
+
+/* A group's own options; 0 and "": as the run's. */
+struct drawn_group {
+	uint32_t replicas;
+	const char *gpu;
+	uint64_t values[COLUMNS];
+};
+
+static const char *const group_columns[COLUMNS] = {"kv_blocks", "max_num_seqs",
+	"max_num_batched_tokens", "max_model_len", "tensor_parallel_size"};
+
+static void draw_groups(struct prop *prop, struct drawn_group *groups, uint32_t count)
+{
+	static const char *const gpus[] = {
+		"", "h200-qwen3-0.6b", "h200-datasheet", "a100-datasheet", "h200-vllm-qwen3-0.6b"};
+	static const uint64_t low[COLUMNS] = {200, 1, 128, 300, 1};
+
+	for (uint32_t i = 0; i < count; i++) {
+		groups[i] = (struct drawn_group){
+			.replicas = prop_range(prop, 1, 3), .gpu = gpus[prop_below(prop, 5)]};
+		for (uint32_t k = 0; k < COLUMNS; k++) {
+			bool is_ranks = k + 1 == COLUMNS; /* few profiles are of several */
+			bool is_own = prop_chance(prop, 1, is_ranks ? 8 : 2);
+			groups[i].values[k] =
+				is_own ? low[k] + prop_below(prop, is_ranks ? 1 : 90) : 0;
+		}
+	}
+}
+
+static void write_groups(const char *path, const struct drawn_group *groups, uint32_t count)
+{
+	FILE *file = fopen(path, "wb");
+
+	require(file != NULL, "no table");
+	fprintf(file, "group\treplicas\tgpu");
+	for (uint32_t k = 0; k < COLUMNS; k++) {
+		fprintf(file, "\t%s", group_columns[k]);
+	}
+	fprintf(file, "\n");
+	for (uint32_t i = 0; i < count; i++) {
+		fprintf(file, "g%u\t%u\t%s", i, groups[i].replicas,
+			groups[i].gpu[0] == '\0' ? "-" : groups[i].gpu);
+		for (uint32_t k = 0; k < COLUMNS; k++) {
+			if (groups[i].values[k] > 0) {
+				fprintf(file, "\t%llu", (unsigned long long)groups[i].values[k]);
+			} else {
+				fprintf(file, "\t-");
+			}
+		}
+		fprintf(file, "\n");
+	}
+	require(fclose(file) == 0, "no table");
+}
+
+/* The same options without a table: a run of the group alone. */
+static struct run_request request_of_group(
+	const struct scene *scene, const struct drawn_group *group)
+{
+	struct run_request request = request_of(scene);
+	struct replay_config *config = &request.config;
+	uint64_t *const fields[COLUMNS] = {&config->kv_blocks, &config->max_num_seqs,
+		&config->max_num_batched_tokens, &config->max_model_len,
+		&config->tensor_parallel_size};
+
+	for (uint32_t k = 0; k < COLUMNS; k++) {
+		*fields[k] = group->values[k] > 0 ? group->values[k] : *fields[k];
+	}
+	if (group->gpu[0] != '\0') {
+		config->gpu = group->gpu;
+		config->given.gpu = true;
+	}
+	return request;
+}
+
+static void require_same_limits(
+	const struct engine_config *found, const struct engine_config *expected)
+{
+	require_equal(found->kv_block_count, expected->kv_block_count);
+	require_equal(found->max_num_seqs, expected->max_num_seqs);
+	require_equal(found->max_num_batched_tokens, expected->max_num_batched_tokens);
+	require_equal(found->max_model_len, expected->max_model_len);
+	require_equal(found->block_size, expected->block_size);
+}
+
+/* A fleet of groups has the limits and prices of runs of each group alone. It is calibrated where
+   all of them are, and its model as far off as that of the worst. */
+static void body_groups(struct prop *prop, const void *context)
+{
+	struct drawn_group groups[GROUPS_MOST];
+	uint32_t count = prop_range(prop, 1, GROUPS_MOST), at = 0;
+	struct scene scene;
+	struct error error = {0};
+	struct run whole;
+	char table[PATH_BYTES];
+	double model_error = 0;
+	bool is_calibrated = true;
+
+	(void)context;
+	open_scene(&scene);
+	draw_groups(prop, groups, count);
+	snprintf(table, sizeof(table), "%s/fleet.tsv", scene.folder);
+	write_groups(table, groups, count);
+	struct run_request request = request_of(&scene);
+	request.config.fleet = table;
+	enum status status = run_open(&whole, &request, &error);
+	require(status == STATUS_OK, "%s", error.text);
+	for (uint32_t i = 0; i < count; i++) {
+		struct run_request own = request_of_group(&scene, &groups[i]);
+		struct run alone;
+		status = run_open(&alone, &own, &error);
+		require(status == STATUS_OK, "%s", error.text);
+		is_calibrated = is_calibrated && alone.facts.is_calibrated;
+		model_error = fmax(model_error, alone.facts.model_error);
+		for (uint32_t k = 0; k < groups[i].replicas; k++, at++) {
+			const struct step_counts counts = {.decode_rows = 3,
+				.decode_context_tokens = 900,
+				.decode_longest_context = 300,
+				.sampled_rows = 3};
+			uint64_t found = 0, expected = 0;
+			const struct runner *runner = &whole.fleet.runners[at];
+			require_same_limits(&whole.fleet.configs[at], &alone.fleet.configs[0]);
+			runner->price(runner->state, &counts, &found, &error);
+			alone.fleet.runners[0].price(
+				alone.fleet.runners[0].state, &counts, &expected, &error);
+			require_equal(found, expected);
+			require(strtoul(whole.fleet.groups[at] + 1, NULL, 10) == i, "group %s",
+				whole.fleet.groups[at]);
+		}
+		run_close(&alone);
+	}
+	require_equal(whole.fleet.count, at);
+	require_equal(whole.facts.is_calibrated, is_calibrated);
+	require(fabs(whole.facts.model_error - model_error) <= 0, "the error is %g, expected %g",
+		whole.facts.model_error, model_error);
+	run_close(&whole);
+	temporary_remove(scene.folder);
+}
+
+Test(run, of_groups_is_that_of_each_group_alone, .timeout = 120)
+{
+	const struct prop_options options = {.name = "groups", .body = body_groups, .trials = 60};
+
+	cr_assert(prop_holds(&options));
 }
