@@ -448,6 +448,74 @@ Test(sweep, another_trace_option_or_file_is_another_run)
 	close_fixture(&fixture);
 }
 
+/* Every file that a run is made from is part of what it is: the profile of --gpu, a model's folder
+   and file, a fleet's table, and the profiles that the table names, the last one too. */
+Test(sweep, a_file_that_has_changed_makes_other_runs)
+{
+	static const char *const cases[][2] = {{"--gpu own.json", "own.json"},
+		{"--model model", "model/config.json"},
+		{"--model model/config.json", "model/config.json"},
+		{"--fleet fleet.tsv", "first.json"}, {"--fleet fleet.tsv", "last.json"},
+		{"--fleet fleet.tsv --gpu own.json", "own.json"}};
+	struct replay_fixture fixture;
+	char line[512], change[256];
+
+	replay_fixture_open(&fixture);
+	run_shell(&fixture, 0,
+		"for f in own first last; do cp " QUIRE_SOURCE_DIR
+		"/sim/profiles/h200-datasheet.json $f.json || exit 1; done; cp -r " QUIRE_SOURCE_DIR
+		"/tests/fixtures/models/group1 model && printf 'group\treplicas\tgpu\na\t1\tfirst."
+		"json\nb\t1\t-\nc\t1\tlast.json\n' >fleet.tsv");
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(line, sizeof(line),
+			"sweep trace.jsonl " ENGINE " --kv-blocks 20 %s --grid seed=1,2 --out one",
+			cases[i][0]);
+		quire(&fixture, 0, line, "(0 were before)");
+		quire(&fixture, 0, line, "(2 were before)");
+		snprintf(change, sizeof(change), "echo >>%s", cases[i][1]);
+		run_shell(&fixture, 0, change);
+		quire(&fixture, 2, line, "other options");
+		run_shell(&fixture, 0, "rm -r one");
+	}
+	run_shell(&fixture, 0, "rm -r model *.json fleet.tsv");
+	close_fixture(&fixture);
+}
+
+/* Of several replicas; those that differ have no size in common. */
+Test(sweep, sizes_are_those_of_all_replicas)
+{
+	struct replay_fixture fixture;
+	struct sweep_file sweep;
+	char path[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 0,
+		"sweep trace.jsonl " ENGINE " --kv-blocks 20 -tp 2 --gpu h200-datasheet --grid "
+		"replicas=1,3 --out one",
+		"2 of 2");
+	open_sweep(&fixture, "one", path, &sweep);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct sweep_run *run = &sweep.runs[i];
+		uint32_t replicas = i == 0 ? 1 : 3;
+		require(run->kv_blocks.has_value && run->kv_blocks.value == 20, "blocks");
+		require(run->kv_tokens.value == 16 * 20 * replicas, "tokens");
+		require(run->gpus.value == 2 * replicas, "GPUs");
+	}
+	sweep_file_close(&sweep);
+	run_shell(&fixture, 0, "printf 'group\treplicas\na\t1\nb\t2\n' >fleet.tsv");
+	quire(&fixture, 0,
+		"sweep trace.jsonl " ENGINE " --kv-blocks 20 --fleet fleet.tsv --grid seed=1 --out "
+		"two",
+		"1 of 1");
+	open_sweep(&fixture, "two", path, &sweep);
+	require(!sweep.runs[0].kv_blocks.has_value && !sweep.runs[0].kv_tokens.has_value &&
+			!sweep.runs[0].gpus.has_value,
+		"sizes of replicas that differ");
+	sweep_file_close(&sweep);
+	run_shell(&fixture, 0, "rm fleet.tsv");
+	close_fixture(&fixture);
+}
+
 Test(sweep, a_grid_can_be_extended)
 {
 	struct replay_fixture fixture;

@@ -13,6 +13,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
 
 enum { BLOCKS_MAX = 12, REFERENCES_IN_ALL = 64, BLOCK_SIZE = 8 };
 
@@ -488,6 +489,48 @@ Test(trace_cache, token_ids_share_as_far_as_they_are_equal)
 	require_equal(cache_infinite(&references).blocks, 6);
 	require_equal(cache_infinite(&references).tokens, 11);
 	references_deinit(&references);
+}
+
+/* A trace says what its prompts share by ids of blocks or of tokens, in one row at least. */
+Test(trace_cache, it_is_known_whether_a_trace_has_ids)
+{
+	static const struct {
+		const char *text;
+		bool has_ids;
+		uint64_t blocks, hits;
+	} cases[] = {
+		{"{\"timestamp\": 0, \"input_length\": 9, \"output_length\": 1}\n", false, 3, 0},
+		{"{\"timestamp\": 0, \"input_length\": 9, \"output_length\": 1}\n"
+		 "{\"timestamp\": 1, \"input_length\": 4, \"output_length\": 1, "
+		 "\"hash_ids\": [7]}\n",
+			true, 4, 0},
+		{"{\"arrival_time_ns\": 0, \"input_tok_ids\": [1, 2, 3, 4, 5], \"output_toks\": "
+		 "1}\n"
+		 "{\"arrival_time_ns\": 1, \"input_tok_ids\": [1, 2, 3, 4, 6], \"output_toks\": "
+		 "1}\n",
+			true, 3, 1},
+	};
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct trace_options options = {0};
+		struct references references;
+		struct trace *trace = NULL;
+		struct error error = {0};
+		bool has_ids = !cases[i].has_ids;
+		temporary_write(folder, "trace.jsonl", cases[i].text, path);
+		require(trace_open(&trace, path, &options, &error) == STATUS_OK, "%s", error.text);
+		references_init(&references, 4);
+		require(references_read(&references, trace, &has_ids, &error) == STATUS_OK, "%s",
+			error.text);
+		require_equal(has_ids, cases[i].has_ids);
+		require_equal(references.block_count, cases[i].blocks);
+		require_equal(cache_infinite(&references).blocks, cases[i].hits);
+		references_deinit(&references);
+		trace_close(trace);
+	}
+	temporary_remove(folder);
 }
 
 /* ---- the recorded figures ---- */
