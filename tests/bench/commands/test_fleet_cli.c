@@ -556,6 +556,41 @@ Test(fleet_cli, uncalibrated_groups_are_named, .timeout = 60)
 	replay_fixture_close(&fixture);
 }
 
+/* More blocks than a GPU has room for: each group that has them is told of once, and where there
+   are no groups the run is. */
+Test(fleet_cli, groups_beyond_their_memory_are_told_of, .timeout = 60)
+{
+	static const char *const kinds[] = {"-\t-", "-\t9000000", "l40s-datasheet\t9000000"};
+	struct replay_fixture fixture;
+	char table[PATH_BYTES], text[256];
+
+	replay_fixture_open(&fixture);
+	for (uint32_t first = 0; first < 3; first++) {
+		for (uint32_t other = 0; other < 3; other++) {
+			snprintf(text, sizeof(text),
+				"group\treplicas\tgpu\tkv_blocks\none\t2\t%s\ntwo\t1\t%s\n",
+				kinds[first], kinds[other]);
+			temporary_write(fixture.folder, "fleet.tsv", text, table);
+			char *told = told_by(RUN(fixture.trace, "--trace-block-size", "16", "--out",
+				fixture.out, "--force", "--fleet", table));
+			require((strstr(told, "group one of --fleet has 9000000 KV blocks") !=
+					NULL) == (first > 0),
+				"%s: %s", text, told);
+			require((strstr(told, "group two of --fleet has 9000000 KV blocks") !=
+					NULL) == (other > 0),
+				"%s: %s", text, told);
+			require(strstr(told, "warning: ") == NULL, "%s", told);
+			free(told);
+		}
+	}
+	char *told = told_by(RUN(fixture.trace, "--trace-block-size", "16", "--out", fixture.out,
+		"--force", "--replicas", "2", "--kv-blocks", "9000000"));
+	require(strstr(told, "warning: 9000000 KV blocks are more than the memory of") != NULL,
+		"%s", told);
+	free(told);
+	replay_fixture_close(&fixture);
+}
+
 Test(fleet_cli, advice_names_the_limits_of_groups, .timeout = 60)
 {
 	struct replay_fixture fixture;

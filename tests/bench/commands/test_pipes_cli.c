@@ -169,6 +169,11 @@ Test(pipes_cli, ties_are_said_and_spread)
 	require(strstr(text, "to 3 s: 2.2 requests share one; --spread-ties draws") != NULL, "%s",
 		text);
 	free(text);
+	/* Where requests come at other times, those of the file are not told of. */
+	text = shell(0, QUIRE " replay ticks.jsonl --concurrency 2 2>&1 >/dev/null; " QUIRE
+			      " replay ticks.jsonl --rate 2 2>&1 >/dev/null");
+	require(strstr(text, "quantised") == NULL, "%s", text);
+	free(text);
 	text = shell(0, QUIRE " replay ticks.jsonl --spread-ties --out spread 2>&1 >/dev/null");
 	require(strstr(text, "; --spread-ties drew them inside it") != NULL, "%s", text);
 	free(text);

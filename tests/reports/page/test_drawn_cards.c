@@ -408,6 +408,126 @@ Test(drawn_cards, of_errors)
 	cr_assert(prop_holds(&options));
 }
 
+/* ---- the line of a run ---- */
+
+static void add_optional(struct prop *prop, cJSON *object, const char *field, double *value)
+{
+	uint32_t kind = (uint32_t)prop_below(prop, 5);
+
+	*value = kind < 3 ? kind : 0;
+	if (kind < 3) {
+		cJSON_AddNumberToObject(object, field, *value);
+	} else if (kind == 3) {
+		cJSON_AddNullToObject(object, field);
+	}
+}
+
+static const char *add_text(struct prop *prop, cJSON *object, const char *field, const char *text)
+{
+	if (prop_chance(prop, 1, 6)) {
+		return "?";
+	}
+	cJSON_AddStringToObject(object, field, text);
+	return text;
+}
+
+static void add_s(struct text *out, double value)
+{
+	text_add_number(out, NUMBER_TIME_S, true, value);
+}
+
+/* What is measured is told where something is left out, at either end. */
+static void draw_window(struct prop *prop, cJSON *root, struct text *out)
+{
+	cJSON *window = cJSON_AddObjectToObject(root, "window");
+	cJSON *trace = cJSON_AddObjectToObject(root, SUMMARY_TRACE);
+	double warmup, cooldown, start, end, ran_out;
+
+	add_optional(prop, window, "warmup_requests", &warmup);
+	add_optional(prop, window, "cooldown_requests", &cooldown);
+	add_optional(prop, window, "start_s", &start);
+	add_optional(prop, window, "end_s", &end);
+	add_optional(prop, trace, "ran_out_s", &ran_out);
+	if (warmup > 0 || cooldown > 0) {
+		text_add(out, "; measured from ");
+		add_s(out, start);
+		text_add(out, " to ");
+		add_s(out, end);
+		text_format(out, ", without %.0f request%s of the warm-up and %.0f of the cooldown",
+			warmup, warmup == 1 ? "" : "s", cooldown);
+	}
+	if (ran_out > 0) {
+		text_add(out, " <span class=\"badge\">the trace ran out at ");
+		add_s(out, ran_out);
+		text_add(out, "</span>");
+	}
+}
+
+/* The GPUs: of a fleet of groups its file, else how many and which. */
+static void draw_machine(struct prop *prop, cJSON *config, struct text *out)
+{
+	uint32_t fleet = (uint32_t)prop_below(prop, 3);
+	double ranks;
+
+	if (fleet > 0) {
+		cJSON_AddStringToObject(config, "fleet", fleet == 1 ? "none" : "f.tsv");
+	}
+	add_optional(prop, config, "tensor_parallel_size", &ranks);
+	const char *gpu = add_text(prop, config, "gpu", "h200");
+	if (fleet == 2) {
+		text_add(out, "the replicas of f.tsv");
+	} else {
+		text_format(out, ranks > 1 ? "%.0f \u00d7 " : "", ranks);
+		text_add(out, gpu);
+	}
+}
+
+static void body_line(struct prop *prop, const void *context)
+{
+	struct result result;
+	struct text page = {0}, expected = {0}, machine = {0}, window = {0};
+	cJSON *config = cJSON_CreateObject(), *root = cJSON_CreateObject();
+
+	(void)context;
+	draw_result(prop, &result, 0);
+	result.config.node = config;
+	result.root.node = root;
+	result.trace_name = "a<b";
+	result.trace_xxh64 = "00";
+	result.is_calibrated = prop_chance(prop, 1, 2);
+	text_add(&machine, "");
+	text_add(&window, "");
+	const char *model = add_text(prop, config, "model", "qwen3");
+	const char *runner = add_text(prop, config, "runner", "sim");
+	const char *policy = add_text(prop, config, "policy", "mixed");
+	draw_machine(prop, config, &machine);
+	draw_window(prop, root, &window);
+	struct result_value requests = result.numbers[VALUE_TRACE_REQUESTS];
+	text_format(&expected,
+		"<p class=\"run\"><strong>%s</strong> on <strong>%s</strong> (runner %s, policy "
+		"%s), "
+		"trace <strong>a&lt;b</strong> of ",
+		model, machine.bytes, runner, policy);
+	text_add_number(&expected, NUMBER_COUNT, requests.has_value, requests.value);
+	text_format(
+		&expected, " request%s%s", (uint64_t)requests.value == 1 ? "" : "s", window.bytes);
+	text_add(&expected, result.is_calibrated ? "</p>\n" : " <span class=\"badge\" title=");
+	page_head(&page, &result, 1, false, "");
+	require_part(page.bytes, "<p class=\"run\">", &expected);
+	text_deinit(&machine);
+	text_deinit(&window);
+	text_deinit(&page);
+	free_result(&result);
+}
+
+Test(drawn_cards, of_the_line_of_a_run)
+{
+	const struct prop_options options = {
+		.name = "line of a run", .body = body_line, .trials = 600};
+
+	cr_assert(prop_holds(&options));
+}
+
 /* ---- names and lines of runs ---- */
 
 static const char *const settings[] = {"max_num_seqs", "seed", "router_view", "warmup"};

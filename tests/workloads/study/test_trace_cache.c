@@ -500,9 +500,9 @@ Test(trace_cache, it_is_known_whether_a_trace_has_ids)
 		uint64_t blocks, hits;
 	} cases[] = {
 		{"{\"timestamp\": 0, \"input_length\": 9, \"output_length\": 1}\n", false, 3, 0},
-		{"{\"timestamp\": 0, \"input_length\": 9, \"output_length\": 1}\n"
-		 "{\"timestamp\": 1, \"input_length\": 4, \"output_length\": 1, "
-		 "\"hash_ids\": [7]}\n",
+		{"{\"timestamp\": 0, \"input_length\": 4, \"output_length\": 1, "
+		 "\"hash_ids\": [7]}\n"
+		 "{\"timestamp\": 1, \"input_length\": 9, \"output_length\": 1}\n",
 			true, 4, 0},
 		{"{\"arrival_time_ns\": 0, \"input_tok_ids\": [1, 2, 3, 4, 5], \"output_toks\": "
 		 "1}\n"
