@@ -8,11 +8,11 @@
 #include "engine/wait_cause.h"
 #include "tests/harness/property.h"
 
-/* A naive fleet: random traces, limits, queues, replicas that fail, drain and join, and routers that
-   see their replicas late or by themselves. It looks at every millisecond, since all that happens,
-   happens at one, writes down every step, wait and loss, and computes all figures from these notes.
-   Its engines have seats and nothing else: blocks and tokens never lack. Requests of a group have
-   equal prompts, as far as both go. */
+/* A naive fleet: random traces, limits, queues, replicas that fail, drain and join, and routers
+   that see their replicas late or know only what they sent. It looks at every millisecond, since
+   all that happens, happens at one, writes down every step, wait and loss, and computes all figures
+   from these notes. Its engines have seats and nothing else: blocks and tokens never lack. Requests
+   of a group have equal prompts, as far as both go. */
 
 enum {
 	NAIVE_MS = 1000000,
@@ -52,7 +52,7 @@ struct naive_scene {
 	bool caps; /* answers end at NAIVE_LENGTH; else none is that long */
 };
 
-/* REFUSED: by the router, whose queue was full. REJECTED: by an engine, for which it is too long. */
+/* REFUSED: by the router, whose queue was full. REJECTED: by an engine, as too long. */
 enum naive_place { TO_COME, AT_ROUTER, AT_REPLICA, DONE, REFUSED, REJECTED };
 
 struct naive_request {
