@@ -722,6 +722,54 @@ static void require_same_window(const struct metrics_model *model)
 	}
 }
 
+/* ---- levels ---- */
+
+/* A request is of the level in which it arrives, behind the last one of that. */
+static bool is_in_level(const struct metrics_model *model, uint32_t id, uint32_t level)
+{
+	uint64_t from_ns = level * model->options.level_ns;
+	uint64_t until_ns = from_ns + model->options.level_ns;
+	uint64_t arrival_ns = model->notes[id].arrival_ns;
+	bool is_last = level + 1 == model->options.level_count;
+
+	return id < model->next && model->notes[id].is_measured && arrival_ns >= from_ns &&
+	       (is_last || arrival_ns < until_ns);
+}
+
+static void require_same_levels(const struct metrics_model *model)
+{
+	const struct levels *levels = &model->metrics.distributions->levels;
+
+	require_equal(levels->count, model->options.level_count);
+	for (uint32_t i = 0; i < levels->count; i++) {
+		const struct level *level = &levels->levels[i];
+		uint64_t submitted = 0, finished = 0, attained = 0, several = 0;
+		uint64_t ttft_ns = 0, tpot_ns = 0;
+		for (uint32_t id = 0; id < model->drawn.request_count; id++) {
+			const struct request_notes *note = &model->notes[id];
+			if (!is_in_level(model, id, i)) {
+				continue;
+			}
+			submitted++;
+			if (note->whereabouts == LEFT && note->token_count > 0) {
+				const struct times times = times_of(model, note);
+				finished++;
+				attained += times.is_slo_met;
+				ttft_ns += times.ttft_ns;
+				tpot_ns += times.tpot_ns;
+				several += note->token_count > 1;
+			}
+		}
+		require_equal(level->submitted, submitted);
+		require_equal(level->finished, finished);
+		require_equal(level->attained, attained);
+		require_equal(level->ttft.count, finished);
+		require_equal((uint64_t)level->ttft.sum, ttft_ns);
+		require_equal(level->tpot.count, several);
+		require_equal((uint64_t)level->tpot.sum, tpot_ns);
+	}
+}
+
 /* The causes add up to the time from each arrival to the first admission, or to the end. */
 static void require_waits_add_up(const struct metrics_model *model)
 {
@@ -758,6 +806,7 @@ void metrics_model_require_same(struct metrics_model *model, const char *path)
 	}
 	require_same_sums(model);
 	require_same_window(model);
+	require_same_levels(model);
 	require_waits_add_up(model);
 	require(memcmp(&model->metrics.distributions->timeline, &model->timeline,
 			sizeof(model->timeline)) == 0,
@@ -802,6 +851,13 @@ static void draw_options(struct prop *prop, struct metrics_model *model)
 	if (prop_chance(prop, 1, 3)) {
 		options->slo.e2e_ns =
 			unit_ns * (1 + prop_below(prop, model->is_coarse ? 90 : 900000));
+	}
+	if (model->drawn.request_count > 0 && prop_chance(prop, 1, 3)) {
+		uint32_t last = model->drawn.request_count - 1;
+		options->level_count = prop_range(prop, 1, 4);
+		options->level_ns = 1 + prop_below(prop, model->drawn.requests[last].arrival_ns /
+									 options->level_count +
+								 2 * unit_ns);
 	}
 	model->stop_at_step = prop_chance(prop, 1, 3) ? prop_below(prop, 60) : UINT64_MAX;
 	prop_log(prop, "measured are %llu to %llu, limits of %llu and %llu ns, stop at step %lld",
