@@ -855,9 +855,12 @@ static void draw_options(struct prop *prop, struct metrics_model *model)
 	if (model->drawn.request_count > 0 && prop_chance(prop, 1, 3)) {
 		uint32_t last = model->drawn.request_count - 1;
 		options->level_count = prop_range(prop, 1, 4);
-		options->level_ns = 1 + prop_below(prop, model->drawn.requests[last].arrival_ns /
-									 options->level_count +
-								 2 * unit_ns);
+		options->level_ns =
+			1 + prop_below(prop, model->drawn.requests[last].arrival_ns + unit_ns);
+		/* Some arrive at an edge. */
+		if (prop_chance(prop, 1, 2) && model->drawn.requests[last / 2].arrival_ns > 0) {
+			options->level_ns = model->drawn.requests[last / 2].arrival_ns;
+		}
 	}
 	model->stop_at_step = prop_chance(prop, 1, 3) ? prop_below(prop, 60) : UINT64_MAX;
 	prop_log(prop, "measured are %llu to %llu, limits of %llu and %llu ns, stop at step %lld",

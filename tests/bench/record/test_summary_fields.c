@@ -324,6 +324,11 @@ Test(summary_fields, what_there_is_not_is_null)
 	outcome.slo.tpot_ns = 0;
 	outcome.slo.e2e_ns = 0;
 	outcome.window_ns = 0;
+	outcome.work.steps = 3; /* that took no time: of nothing there is no mean */
+	require_parts(
+		written(&outcome), PARTS("\"utilisation\":\tnull,\n\t\t\"kv_mean\":\tnull,\n",
+					   "\"seats_mean\":\tnull,", "\"budget_peak\":\tnull,"));
+	outcome.work.steps = 0;
 	require_parts(written(&outcome),
 		PARTS("\"ttft_ms\":\tnull,\n\t\t\"tpot_ms\":\tnull,\n"
 		      "\t\t\"e2e_ms\":\tnull,\n\t\t\"attained\":\tnull,\n"
@@ -480,6 +485,16 @@ Test(summary_fields, every_level_of_a_ramp_has_its_row)
 
 	outcome.level_count = 2;
 	outcome.levels = levels;
+	/* Without a limit there is no share that attains it. */
+	const struct slo slo = outcome.slo;
+	outcome.slo = (struct slo){0};
+	char *text = written(&outcome);
+	require(strstr(text, "\"levels\"") != NULL, "no levels");
+	require(strstr(strstr(text, "\"levels\""), "\"attained\":\tnull") != NULL &&
+			strstr(strstr(text, "\"levels\""), "\"attained\":\t0") == NULL,
+		"a share of no SLO: %s", text);
+	free(text);
+	outcome.slo = slo;
 	require_parts(printed(&outcome),
 		PARTS("  1          2.500        40      11.000      22.000      33.000     77.5% "
 		      "      4.2     51.5%\n",
