@@ -122,6 +122,29 @@ Test(compare, other_times_are_no_verdict)
 }
 
 /* Two runs of different configurations may have the same values. */
+/* Runs of two traces have other values even where all figures agree. */
+Test(compare, another_trace_is_another_value)
+{
+	struct folders folders;
+	static const char other[] =
+		"{\"schema\": \"quire-result-2\", \"config\": {\"gpu\": \"h200\", "
+		"\"block_size\": 256}, \"trace\": {\"name\": \"t.jsonl\", \"xxh64\": \"01\", "
+		"\"requests\": 10}, \"status\": \"complete\", \"time\": {\"makespan_s\": 1, "
+		"\"steps\": 3}, \"latency_ms\": {\"ttft\": {\"p99\": 2}}, \"preemptions\": 0, "
+		"\"result_hash\": \"r\"}";
+
+	enum status status = compare(&folders, SUMMARY("h200", "1", "2", "r"), NULL, other, NULL);
+	require(status == STATUS_OK, "%s", folders.error.text);
+	cr_expect(!folders.comparison.has_same_trace && !folders.comparison.has_same_values);
+	cr_expect(folders.comparison.has_same_decisions);
+	close_folders(&folders);
+	status = compare(&folders, SUMMARY("h200", "1", "2", "r"), NULL,
+		SUMMARY("h200", "1", "2", "r"), NULL);
+	require(status == STATUS_OK, "%s", folders.error.text);
+	cr_expect(folders.comparison.has_same_trace && folders.comparison.has_same_values);
+	close_folders(&folders);
+}
+
 Test(compare, the_configuration_is_told_apart_from_the_values)
 {
 	struct folders folders;

@@ -1,10 +1,14 @@
 #include "bench/compare/compare.h"
 
+#include <cJSON.h>
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/results/metric.h"
+#include "tests/harness/property.h"
 #include "tests/harness/require.h"
 
 /* What `compare` prints of a comparison, whole, for reading and as JSON. */
@@ -185,4 +189,76 @@ Test(compare_print, equal_decisions_are_told_apart_by_what_was_compared)
 	same.has_same_decisions = false;
 	require_line(&same, "decisions DIFFER: the result hashes agree, the steps do not\n", true);
 	require_line(&same, times, false);
+}
+
+/* ---- every metric, of drawn values ---- */
+
+static double number_of(const cJSON *object, const char *field)
+{
+	const cJSON *node = cJSON_GetObjectItemCaseSensitive(object, field);
+
+	require(cJSON_IsNumber(node), "no %s", field);
+	return node->valuedouble;
+}
+
+/* Equal values are no change; of others the table of metrics says which is better. */
+static void require_value(const cJSON *object, const struct metric *metric, double a, double b)
+{
+	const cJSON *relative = cJSON_GetObjectItemCaseSensitive(object, "relative");
+	const char *change =
+		cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "change"));
+	bool is_equal = fabs(a - b) <= 0, has_relative = is_equal || fabs(a) > 0;
+	const char *expected = is_equal || metric->better == 0	 ? NULL
+			       : (b > a) == (metric->better > 0) ? "better"
+								 : "worse";
+
+	require(number_of(object, "a") == a && number_of(object, "b") == b, "%s", metric->name);
+	require_equal(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, "equal")), is_equal);
+	require(number_of(object, "difference") == b - a, "the difference of %s", metric->name);
+	require(has_relative ? cJSON_IsNumber(relative) : cJSON_IsNull(relative), "%s of %g and %g",
+		metric->name, a, b);
+	require(!has_relative || is_equal || relative->valuedouble == b / a - 1, "%s is %g",
+		metric->name, relative->valuedouble);
+	require((change == NULL) == (expected == NULL) &&
+			(change == NULL || strcmp(change, expected) == 0),
+		"%s from %g to %g is %s", metric->name, a, b,
+		change == NULL ? "no change" : change);
+}
+
+static void body_json(struct prop *prop, const void *context)
+{
+	static const double numbers[] = {0, 1, 2.5, 1000000};
+	static struct compared_value drawn[METRIC_COUNT];
+
+	(void)context;
+	for (uint32_t i = 0; i < METRIC_COUNT; i++) {
+		const struct metric *metric = &metrics_table[i];
+		double a = numbers[prop_below(prop, 4)], b = numbers[prop_below(prop, 4)];
+		drawn[i] = (struct compared_value){.is_number = true,
+			.is_equal = fabs(a - b) <= 0,
+			.a_number = a,
+			.b_number = b};
+		snprintf(drawn[i].name, sizeof(drawn[i].name), "%s%s%s", metric->section,
+			metric->section[0] == '\0' ? "" : ".", metric->field);
+	}
+	const struct comparison comparison = {
+		.a = "one", .b = "two", .values = drawn, .value_count = METRIC_COUNT};
+	char *text = printed(&comparison, true);
+	cJSON *root = cJSON_Parse(text);
+	const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "values");
+	require_equal(cJSON_GetArraySize(list), METRIC_COUNT);
+	for (uint32_t i = 0; i < METRIC_COUNT; i++) {
+		require_value(cJSON_GetArrayItem(list, (int)i), &metrics_table[i],
+			drawn[i].a_number, drawn[i].b_number);
+	}
+	cJSON_Delete(root);
+	free(text);
+}
+
+Test(compare_print, json_has_the_change_of_every_metric)
+{
+	const struct prop_options options = {
+		.name = "changes as JSON", .body = body_json, .trials = 60};
+
+	cr_assert(prop_holds(&options));
 }
