@@ -74,6 +74,9 @@ Test(suite, what_is_wrong_is_refused_by_its_field)
 		{"{\"cases\": [{\"name\": \"a\"}]}", "one of trace, make and tape"},
 		{"{\"cases\": [{" CASE ", \"make\": \"\"}]}", "one of trace, make and tape"},
 		{"{\"cases\": [{\"name\": \"a\", \"tape\": \"b\"}]}", "an earlier case"},
+		{"{\"cases\": [{" CASE "}, {\"name\": \"b\", \"tape\": \"a\"}, {\"name\": \"c\", "
+		 "\"tape\": \"b\"}]}",
+			"which is no tape itself"},
 		{"{\"cases\": [{" CASE "}, {" CASE "}]}", "no other case"},
 		{"{\"cases\": [{" CASE ", \"limit\": \"\"}]}", "no such field"},
 		{"{\"case\": [{" CASE "}]}", "no such field"},

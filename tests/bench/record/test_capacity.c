@@ -1,6 +1,7 @@
 #include "bench/record/capacity.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "bench/replay/run_to_folder.h"
 #include "engine/policy.h"
 #include "tests/harness/files.h"
+#include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -382,4 +384,105 @@ Test(capacity, rows_leave_room_for_the_prompts_of_their_step)
 	require(capacity_time(&sums, &limits, 4, &pricer, &ns), "no price");
 	expected = 5000.0 * (STEP_NS + 80 * ROW_NS) / 80 + 15000.0 * TOKEN_NS;
 	require(ns > expected - 1e-6 && ns < expected + 1e-6, "%g, not %g", ns, expected);
+}
+
+/* ---- shares of a run and of its levels ---- */
+
+static struct run_sums draw_work(struct prop *prop)
+{
+	struct run_sums work = {.steps = prop_below(prop, 40)};
+	uint64_t decodes = work.steps == 0 ? 0 : prop_below(prop, work.steps + 1);
+
+	work.sums = (struct step_sums){.decode_steps = decodes,
+		.decode_rows = decodes * prop_range(prop, 1, 9),
+		.decode_running = decodes * prop_range(prop, 1, 9),
+		.decode_context_tokens = decodes * prop_range(prop, 1, 900),
+		.prompts = work.steps - decodes,
+		.prefill_tokens = (work.steps - decodes) * prop_range(prop, 1, 90),
+		.running_peak = prop_below(prop, 12),
+		.used_blocks_peak = prop_below(prop, 120),
+		.tokens_peak = prop_below(prop, 900)};
+	work.running_ns = prop_chance(prop, 1, 6) ? 0 : prop_below(prop, 100000);
+	work.used_blocks_ns = prop_below(prop, 1000000);
+	return work;
+}
+
+static void require_share(double found, double expected, const char *name)
+{
+	require(fabs(found - expected) <= 1e-12 * (1 + fabs(expected)),
+		"%s is %.15g, expected %.15g", name, found, expected);
+}
+
+/* The share of a time that the work takes at capacity, at most all of it. */
+static void require_demand(const struct run_sums *work, const struct engine_config *limits,
+	const struct runner *pricer, uint64_t time_ns, bool has, double found)
+{
+	double running_ns = (double)work->running_ns, ns = 0;
+	bool is_known = running_ns > 0 && time_ns > 0 &&
+			capacity_time(&work->sums, limits,
+				(double)work->used_blocks_ns / running_ns, pricer, &ns);
+
+	require(has == is_known, "its utilisation is %sknown", has ? "" : "not ");
+	if (has) {
+		require_share(found, fmin(ns / (double)time_ns, 1), "utilisation");
+	}
+}
+
+static void body_shares(struct prop *prop, const void *context)
+{
+	const struct runner pricer = {.price = price_line};
+	struct engine_config limits = {.policy = policy_at(0),
+		.max_num_seqs = prop_range(prop, 1, 50),
+		.kv_block_count = prop_range(prop, 1, 500),
+		.max_num_batched_tokens = prop_range(prop, 50, 900)};
+	const struct metrics_options options = {
+		.level_count = prop_range(prop, 0, 3), .level_ns = 1 + prop_below(prop, 100000)};
+	uint64_t seats = limits.max_num_seqs + prop_below(prop, 20);
+	static struct metrics metrics;
+	struct run_outcome outcome = {.work = draw_work(prop),
+		.window_start_ns = prop_below(prop, 1000),
+		.window_ns = prop_below(prop, 200000),
+		.level_count = options.level_count,
+		.level_ns = options.level_ns};
+
+	(void)context;
+	metrics_init(&metrics, &options, 1, NULL);
+	struct levels *levels = &metrics.distributions->levels;
+	for (uint32_t i = 0; i < options.level_count; i++) {
+		levels->levels[i].work = draw_work(prop);
+	}
+	outcome.levels = levels->figures;
+	run_outcome_of_load(&outcome, &metrics, &limits, seats, &pricer);
+	const struct run_sums *work = &outcome.work;
+	require_share(outcome.kv_peak, (double)work->sums.used_blocks_peak / limits.kv_block_count,
+		"kv_peak");
+	require_share(
+		outcome.seats_peak, (double)work->sums.running_peak / (double)seats, "seats_peak");
+	require_share(outcome.budget_peak,
+		(double)work->sums.tokens_peak / limits.max_num_batched_tokens, "budget_peak");
+	if (outcome.window_ns > 0 && work->steps > 0) {
+		double ns = (double)outcome.window_ns, steps = (double)work->steps;
+		double tokens = (double)(work->sums.decode_rows + work->sums.prefill_tokens);
+		require_share(outcome.budget_mean, tokens / steps / limits.max_num_batched_tokens,
+			"budget_mean");
+		require_share(outcome.kv_mean,
+			(double)work->used_blocks_ns / ns / limits.kv_block_count, "kv_mean");
+		require_share(outcome.seats_mean, (double)work->running_ns / ns / (double)seats,
+			"seats_mean");
+		require_demand(work, &limits, &pricer, outcome.window_ns, outcome.has_utilisation,
+			outcome.utilisation);
+	}
+	for (uint32_t i = 0; i < options.level_count; i++) {
+		require_demand(&levels->levels[i].work, &limits, &pricer, options.level_ns,
+			levels->figures[i].has_utilisation, levels->figures[i].utilisation);
+	}
+	metrics_deinit(&metrics);
+}
+
+Test(capacity, shares_of_a_run_and_its_levels_follow_from_their_work)
+{
+	const struct prop_options options = {
+		.name = "shares of the limits", .body = body_shares, .trials = 500};
+
+	cr_assert(prop_holds(&options));
 }
