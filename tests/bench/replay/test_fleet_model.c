@@ -21,15 +21,23 @@ enum { CELLS_MAX = 24, PATH_BYTES = TEMPORARY_PATH_BYTES + 32 };
 
 /* ---- the fleet ---- */
 
+/* A replica's number, and how many steps of all replicas are left before one fails. */
+struct pacer {
+	uint32_t replica;
+	uint32_t *steps_left;
+};
+
 static enum status take_time(void *state, const struct batch *batch, int32_t *token_ids,
 	struct step_time *time, struct error *error)
 {
-	const uint32_t *replica = state;
-	uint64_t ns = (uint64_t)NAIVE_MS * naive_step_ms(*replica, batch->counts.decode_rows,
+	const struct pacer *pacer = state;
+	uint64_t ns = (uint64_t)NAIVE_MS * naive_step_ms(pacer->replica, batch->counts.decode_rows,
 						   batch->counts.prefill_tokens);
 
 	(void)token_ids;
-	(void)error;
+	if ((*pacer->steps_left)-- == 0) {
+		return error_set(error, STATUS_DEVICE, "the pacer stumbles");
+	}
 	*time = (struct step_time){.elapsed_ns = ns, .gpu_ns = ns, .mode = STEP_MODE_NONE};
 	return STATUS_OK;
 }
@@ -73,15 +81,15 @@ static uint32_t router_index(const char *name)
 }
 
 static void open_fleet(struct fleet *fleet, const struct naive_scene *scene,
-	const struct replay_options *options, uint32_t *numbers)
+	const struct replay_options *options, struct pacer *pacers, uint32_t *steps_left)
 {
 	struct error error = {0};
 
 	fleet_init(fleet, scene->replica_count);
 	for (uint32_t i = 0; i < scene->replica_count; i++) {
-		numbers[i] = i;
-		fleet->runners[i] = (struct runner){
-			.name = "drawn", .execute = take_time, .state = &numbers[i]};
+		pacers[i] = (struct pacer){i, steps_left};
+		fleet->runners[i] =
+			(struct runner){.name = "drawn", .execute = take_time, .state = &pacers[i]};
 		fleet->configs[i] =
 			(struct engine_config){.policy = scene->caps ? &policy_vllm : &policy_mixed,
 				.block_size = NAIVE_BLOCK,
@@ -450,7 +458,8 @@ static void require_same(const struct naive_scene *scene)
 	static struct naive_fleet naive;
 	static struct staged staged;
 	const struct workload_options load = {.speedup_millionths = 1000000};
-	uint32_t numbers[NAIVE_REPLICAS];
+	struct pacer pacers[NAIVE_REPLICAS];
+	uint32_t steps_left = UINT32_MAX;
 	struct run_outcome outcome;
 	struct fleet fleet;
 	struct error error = {0};
@@ -462,7 +471,7 @@ static void require_same(const struct naive_scene *scene)
 		.trace_path = staged.trace,
 		.is_checking = true,
 		.vocab_size = 1 << 24}; /* hardly any two tokens are equal by chance */
-	open_fleet(&fleet, scene, &options, numbers);
+	open_fleet(&fleet, scene, &options, pacers, &steps_left);
 	table_file_open(&requests, staged.requests, REQUEST_COLUMNS "\t" REQUEST_REPLICA_COLUMN);
 	fleet_set_sinks(&fleet, &(struct replay_sinks){.requests = &requests});
 	require(fleet_run(&fleet, &error) == STATUS_OK, "%s", error.text);
@@ -518,4 +527,81 @@ Test(fleet_model, a_failed_replica_keeps_no_rejected_request)
 			require_same(&scene);
 		}
 	}
+}
+
+/* ---- runs that break off ---- */
+
+/* The sum of a column over all rows that have it. */
+static uint64_t sum_of_column(const char *path, uint32_t column)
+{
+	char *text = file_read(path, NULL), *next = strchr(text, '\n') + 1;
+	uint64_t sum = 0;
+
+	while (*next != '\0') {
+		char *cell = next;
+		for (uint32_t i = 0; i < column; i++) {
+			cell = strchr(cell, '\t') + 1;
+		}
+		sum += cell[0] == '-' ? 0 : strtoull(cell, NULL, 10);
+		next = strchr(next, '\n') + 1;
+	}
+	free(text);
+	return sum;
+}
+
+/* Wherever a run breaks off, each nanosecond that a request waited is charged to one cause: in the
+   engine, before it and at the router, of its lost attempts too. */
+static void body_failing(struct prop *prop, const void *context)
+{
+	enum { QUEUE_NS = 12 };
+	static struct table_writer requests;
+	static struct staged staged;
+	const struct workload_options load = {.speedup_millionths = 1000000};
+	struct pacer pacers[NAIVE_REPLICAS];
+	uint32_t steps_left = prop_range(prop, 0, 60);
+	struct naive_scene scene;
+	struct run_outcome outcome;
+	struct fleet fleet;
+	struct error error = {0};
+	u128 charged = 0, at_router = 0;
+
+	(void)context;
+	naive_scene_draw(prop, &scene);
+	scene.warmup = scene.cooldown = 0;
+	prop_log(prop, "step %u fails", steps_left);
+	stage(&staged, &scene);
+	const struct replay_options options = {.config = &staged.config,
+		.workload = &load,
+		.trace_path = staged.trace,
+		.is_checking = true,
+		.vocab_size = 1 << 24};
+	open_fleet(&fleet, &scene, &options, pacers, &steps_left);
+	table_file_open(&requests, staged.requests, REQUEST_COLUMNS "\t" REQUEST_REPLICA_COLUMN);
+	fleet_set_sinks(&fleet, &(struct replay_sinks){.requests = &requests});
+	require(fleet_run(&fleet, &error) == STATUS_OK, "%s", error.text);
+	table_file_close(&requests);
+	fleet_outcome(&fleet, &outcome);
+	bool has_failed = steps_left == UINT32_MAX;
+	require_equal(outcome.end, has_failed ? RUN_FAILED : RUN_COMPLETE);
+	for (uint32_t i = 0; i < scene.replica_count; i++) {
+		for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
+			charged += fleet.replays[i].metrics.work.waits.ns[cause];
+		}
+		at_router += fleet.replays[i].metrics.work.waits.ns[WAIT_ROUTER];
+	}
+	require(scene.replica_limit > 0 || scene.outage_count > 0 || at_router == 0,
+		"some wait at the router of replicas that take all");
+	require_equal((uint64_t)charged, sum_of_column(staged.requests, QUEUE_NS));
+	require_equal(outcome.submitted,
+		outcome.finished + outcome.rejected + outcome.failed + outcome.unfinished);
+	fleet_close(&fleet);
+	temporary_remove(staged.folder);
+}
+
+Test(fleet_model, waits_are_charged_once_wherever_a_run_breaks_off, .timeout = 300)
+{
+	const struct prop_options options = {
+		.name = "failing fleet", .body = body_failing, .trials = 400, .timeout_s = 20};
+
+	cr_assert(prop_holds(&options));
 }
