@@ -77,9 +77,9 @@ void scheduler_init(
 		scheduler->before.placements =
 			memory_take(scheduler->placement_capacity, sizeof(struct placement));
 	}
-	scheduler->tile_ends =
-		memory_take(prefill_tile_count(config->max_num_batched_tokens) + config->max_num_seqs,
-			sizeof(*scheduler->tile_ends));
+	scheduler->tile_ends = memory_take(
+		prefill_tile_count(config->max_num_batched_tokens) + config->max_num_seqs,
+		sizeof(*scheduler->tile_ends));
 	batch_init(&scheduler->batch, is_computing ? scheduler->placement_capacity : 0,
 		is_computing ? u32_max(config->max_num_batched_tokens, config->max_num_seqs) : 0);
 }
@@ -656,20 +656,26 @@ static void advance_all(struct scheduler *scheduler)
 
 static uint64_t longest_chain(const struct scheduler *scheduler)
 {
+	const struct step_counts *counts = &scheduler->batch.counts;
+	const struct prefill_spread *spread = &scheduler->spread;
 	uint32_t *ends = scheduler->tile_ends, count = 0;
 
+	/* Each tile has a multiprocessor of its own. */
+	if (counts->prefill_tiles * spread->heads <= spread->multiprocessors) {
+		return spread->heads > 0 ? counts->prefill_longest_context : 0;
+	}
 	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
 		const struct placement *row = &scheduler->placements[i];
 		if (row->is_decode) {
 			continue;
 		}
-		if (scheduler->batch.counts.prefill_rows == 1) {
-			return prefill_chain_of_prompt(row->first, row->count, &scheduler->spread);
+		if (counts->prefill_rows == 1) {
+			return prefill_chain_of_prompt(row->first, row->count, spread);
 		}
 		count += prefill_tile_ends(ends + count, row->first, row->count);
 	}
 	prefill_tiles_sort(ends, count);
-	return prefill_chain_keys(ends, count, &scheduler->spread);
+	return prefill_chain_keys(ends, count, spread);
 }
 
 void scheduler_schedule(struct scheduler *scheduler)

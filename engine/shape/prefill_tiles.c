@@ -1,7 +1,6 @@
 #include "engine/shape/prefill_tiles.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 
 static bool is_known(const struct prefill_spread *spread)
 {
@@ -58,14 +57,19 @@ uint32_t prefill_tile_ends(uint32_t *ends, uint32_t first, uint32_t count)
 	return tiles;
 }
 
-static int compare_falling(const void *a, const void *b)
-{
-	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-
-	return (left < right) - (left > right);
-}
-
+/* Sorted by gaps (Ciura's). The tiles of a prompt are in order already. */
 void prefill_tiles_sort(uint32_t *ends, uint32_t count)
 {
-	qsort(ends, count, sizeof(*ends), compare_falling);
+	static const uint32_t gaps[] = {1750, 701, 301, 132, 57, 23, 10, 4, 1};
+
+	for (uint32_t g = 0; g < sizeof(gaps) / sizeof(gaps[0]); g++) {
+		uint32_t gap = gaps[g];
+		for (uint32_t i = gap; i < count; i++) {
+			uint32_t end = ends[i], at = i;
+			for (; at >= gap && ends[at - gap] < end; at -= gap) {
+				ends[at] = ends[at - gap];
+			}
+			ends[at] = end;
+		}
+	}
 }
