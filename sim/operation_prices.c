@@ -156,8 +156,6 @@ void operation_step_rows(struct operation_step *out, const struct operation_floo
 	at[OPERATION_VARIABLE_MIXED_ROWS] = is_mixed ? rows->decodes : 0;
 	at[OPERATION_VARIABLE_PROMPTS] = rows->prompts;
 	at[OPERATION_VARIABLE_SAMPLES] = is_eager ? rows->samples : padded;
-	at[OPERATION_VARIABLE_AHEAD_ROWS] = is_ahead ? padded : 0;
-	at[OPERATION_VARIABLE_AHEAD_CONTEXT] = is_ahead && is_graph ? rows->context : 0;
 	at[OPERATION_VARIABLE_HOST_GRAPH] = is_graph && !is_ahead;
 	at[OPERATION_VARIABLE_HOST_EAGER] = is_eager && !is_ahead;
 	at[OPERATION_VARIABLE_HOST_AHEAD] = is_ahead;

@@ -39,8 +39,6 @@
 	X(eager_decode, RAMP, LAUNCH, MIXED_ROWS, NONE, "a decode row beside prompts")             \
 	X(eager_rows, RAMP, LAUNCH, PROMPTS, NONE, "prompts, whatever their lengths")              \
 	X(samples, RAMP, LAUNCH, SAMPLES, NONE, "lm_head and sampler")                             \
-	X(ahead_rows, RAMP, LAUNCH, AHEAD_ROWS, NONE, "rows, where steps follow at once")          \
-	X(ahead_context, RAMP, LAUNCH, AHEAD_CONTEXT, NONE, "context, where steps follow at once") \
 	X(kv_reread, REREAD, CONTEXT, DISTINCT, REREAD_SPAN, "K and V, the shared ones again")     \
 	X(kv_all, RAMP, CONTEXT, DECODE_CONTEXT, NONE, "K and V, the shared ones too")             \
 	X(kv_uneven, DEARER, CONTEXT, DECODE_CONTEXT, LONGEST, "rows of uneven length")            \
@@ -106,9 +104,7 @@ enum operation_variable {
 	OPERATION_VARIABLE_WIDE_STEP,	 /* 1 where EAGER_TOKENS are more than NARROW_STEP_MOST */
 	OPERATION_VARIABLE_MIXED_ROWS,	 /* decode rows of a mixed step */
 	OPERATION_VARIABLE_PROMPTS,
-	OPERATION_VARIABLE_SAMPLES, /* sampled rows, in a graph step its padded rows */
-	OPERATION_VARIABLE_AHEAD_ROWS,
-	OPERATION_VARIABLE_AHEAD_CONTEXT,
+	OPERATION_VARIABLE_SAMPLES,	   /* sampled rows, in a graph step its padded rows */
 	OPERATION_VARIABLE_DECODE_CONTEXT, /* tokens of all decode rows */
 	OPERATION_VARIABLE_DISTINCT,	   /* those less the shared tokens */
 	OPERATION_VARIABLE_SHARED,	   /* the shared tokens, where they are read once */

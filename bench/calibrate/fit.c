@@ -43,7 +43,6 @@ static const double token_parts[] = {
 	0, 32, 64, 128, 192, 256, 320, 384, 512, 768, 1024, 2048, 4096};
 static const double mixed_parts[] = {0, 8, 32, 128};
 static const double sample_parts[] = {0, 16, 64, 128};
-static const double ahead_parts[] = {0, 64};
 static const double reread_parts[] = {4096, 65536, 16777216};
 static const double uneven_parts[] = {4, 16, 64};
 static const double longest_parts[] = {0, 512, 2048};
@@ -80,8 +79,6 @@ static const struct {
 	PARTS(eager_decode, once),
 	PARTS(eager_rows, once),
 	PARTS(samples, sample_parts),
-	PARTS(ahead_rows, ahead_parts),
-	PARTS(ahead_context, once),
 	PARTS(kv_reread, reread_parts),
 	PARTS(kv_all, once),
 	PARTS(kv_uneven, uneven_parts),

@@ -379,8 +379,8 @@ static cJSON *summary_json(const struct run_outcome *outcome, cJSON *config)
 	if (outcome->spread.heads > 0) {
 		cJSON *spread = cJSON_AddObjectToObject(root, SUMMARY_SPREAD);
 		cJSON_AddNumberToObject(spread, SUMMARY_SPREAD_HEADS, outcome->spread.heads);
-		cJSON_AddNumberToObject(spread, SUMMARY_SPREAD_MULTIPROCESSORS,
-			outcome->spread.multiprocessors);
+		cJSON_AddNumberToObject(
+			spread, SUMMARY_SPREAD_MULTIPROCESSORS, outcome->spread.multiprocessors);
 	}
 	if (outcome->profile_xxh64 > 0) {
 		add_hash(root, SUMMARY_PROFILE_XXH64, outcome->profile_xxh64);

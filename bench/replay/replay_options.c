@@ -384,8 +384,8 @@ static enum status read_spread(
 	}
 	TRY(json_object(root, SUMMARY_SPREAD, &section, error));
 	TRY(json_u64(&section, SUMMARY_SPREAD_HEADS, 1, UINT32_MAX, &heads, error));
-	TRY(json_u64(&section, SUMMARY_SPREAD_MULTIPROCESSORS, 1, UINT32_MAX, &multiprocessors,
-		error));
+	TRY(json_u64(
+		&section, SUMMARY_SPREAD_MULTIPROCESSORS, 1, UINT32_MAX, &multiprocessors, error));
 	*out = (struct prefill_spread){(uint32_t)heads, (uint32_t)multiprocessors};
 	return STATUS_OK;
 }

@@ -30,9 +30,9 @@
 
 struct runner_request {
 	const struct model_config *model;
-	const char *model_path;	       /* as --model names it */
-	const char *tape;	       /* DIR of a recorded run, or NULL */
-	bool tape_is_calibrated;       /* its times were calibrated */
+	const char *model_path;	 /* as --model names it */
+	const char *tape;	 /* DIR of a recorded run, or NULL */
+	bool tape_is_calibrated; /* its times were calibrated */
 	struct prefill_spread tape_spread;
 	uint32_t replica;	       /* of a fleet */
 	const struct runner *first;    /* of the first such replica, for others */

@@ -35,15 +35,15 @@ enum {
    who computes what: the bits of a row do not depend on them. */
 
 /* A launch is long if it has shared entries, or a row of more than DECODE_LONG splits (a row alone:
-   decode_long_alone(), up to which decode_cluster_sm90.cu is faster). Long launches have a kernel of
-   their own, decode_shared_sm90.cu; where it does not run, none is long. */
+   decode_long_alone(), up to which decode_cluster_sm90.cu is faster). Long launches have a kernel
+   of their own, decode_shared_sm90.cu; where it does not run, none is long. */
 
 /* In a long launch without shared entries each row begins with a chain: its block stores one
    partial result instead of one for each split, and none where the chain is the whole row. The bits
    are the same, because splits are merged in ascending order anyway. Chains have about as many
-   splits as keep all blocks busy until the singles, which let them end together. Claim c of a launch
-   is made by block c % blocks while c is less than DECODE_ASSIGNED_CLAIMS * blocks, so a chain is as
-   long as the block allows that has most of the chains before. */
+   splits as keep all blocks busy until the singles, which let them end together. Claim c of a
+   launch is made by block c % blocks while c is less than DECODE_ASSIGNED_CLAIMS * blocks, so a
+   chain is as long as the block allows that has most of the chains before. */
 
 /* A shared entry has no row but the index of its readers, behind the claims:
 

@@ -447,8 +447,8 @@ static double naive_host(
 }
 
 /* Products of all layers, lm_head and what else the rows of a step take. */
-static double naive_launch(const struct operation_prices *prices, const struct step_counts *counts,
-	bool is_ahead, double *floor)
+static double naive_launch(
+	const struct operation_prices *prices, const struct step_counts *counts, double *floor)
 {
 	double rows = (double)counts->decode_rows, prompts = (double)counts->prefill_rows;
 	double tokens = (double)counts->prefill_tokens, samples = (double)counts->sampled_rows;
@@ -463,9 +463,7 @@ static double naive_launch(const struct operation_prices *prices, const struct s
 
 	*floor = products + head;
 	if (counts->prefill_tokens == 0) {
-		return RAMP(graph, rows > 0) + RAMP(graph_rows, padded) + RAMP(samples, padded) +
-		       (is_ahead ? RAMP(ahead_rows, padded) : 0) +
-		       (is_ahead ? RAMP(ahead_context, (double)counts->decode_context_tokens) : 0);
+		return RAMP(graph, rows > 0) + RAMP(graph_rows, padded) + RAMP(samples, padded);
 	}
 	return RAMP(eager, 1) + RAMP(eager_mixed, rows > 0) + RAMP(eager_products, products) +
 	       RAMP(eager_tokens, tokens + rows) + RAMP(eager_wide, tokens + rows > 256) +
@@ -477,10 +475,9 @@ static double naive_whole(const struct operation_prices *prices, const struct st
 	bool is_ahead, double *roofline)
 {
 	double fixed, read, computed;
-	double priced = naive_launch(prices, counts, is_ahead, &fixed) +
-			naive_context(prices, counts, &read) +
-			naive_prompts(prices, counts, &computed) +
-			naive_host(prices, counts, is_ahead);
+	double priced =
+		naive_launch(prices, counts, &fixed) + naive_context(prices, counts, &read) +
+		naive_prompts(prices, counts, &computed) + naive_host(prices, counts, is_ahead);
 
 	*roofline = fixed + read + computed;
 	return fmax(fixed + priced, *roofline);

@@ -370,9 +370,9 @@ static void close_ragged(struct ragged *ragged)
 	free(ragged->split_start);
 }
 
-/* Blocks work at one speed. The first claims of each follow from its index. When it begins its third
-   claim, and each one after that, it makes another, two behind that one. Returns the splits of the
-   last block to end. */
+/* Blocks work at one speed. The first claims of each follow from its index. When it begins its
+   third claim, and each one after that, it makes another, two behind that one. Returns the splits
+   of the last block to end. */
 static uint32_t last_end(const struct ragged *ragged)
 {
 	enum { BLOCKS_MOST = 132, AHEAD = 2, HELD = DECODE_ASSIGNED_CLAIMS };
