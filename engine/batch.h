@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/base/number.h"
+
 /* A batch: what one step computes. Rows come in queue order: decode rows (one token each), then
    prefill rows (a chunk each); a policy may place both in one step.
 
@@ -23,7 +25,7 @@
 	X(decode_longest_context) /* most of them, of one decode row */                            \
 	X(prefill_attention_pairs) /* sum over prefill tokens of the tokens each attends to */     \
 	X(prefill_longest_context) /* most of them, of one prefill token */                        \
-	X(prefill_tiles)	   /* of at most PREFILL_QUERY_TILE tokens of a prefill row */     \
+	X(prefill_tiles)	   /* of at most PREFILL_TILE tokens of a prefill row */           \
 	X(prefill_tile_keys)	   /* sum over these of the tokens their last one attends to */    \
 	X(prefill_chain_keys)	   /* of the longest chain of tiles; 0: not known */               \
 	X(sampled_rows)		   /* rows that end in a sampled token */                          \
@@ -99,5 +101,55 @@ static inline uint64_t batch_attention_pairs(uint64_t first, uint64_t count)
 {
 	return count * first + count * (count + 1) / 2;
 }
+
+/* ---- tiles ---- */
+
+/* The work of prefill attention in a step, counted as the kernel cuts it.
+
+   A row's queries are cut into tiles of PREFILL_TILE, the last one in part. Every tile is
+   computed once for each query head, by one multiprocessor, which walks through the keys of the
+   tile's last query. The longest tiles come first. */
+
+/* Queries in a tile; the kernels' own constant is PREFILL_QUERY_TILE (engine/shape/kernel_tiles.h),
+   and sim/operation_prices.c asserts that they are equal. */
+enum { PREFILL_TILE = 128 };
+
+/* Tiles of `count` queries. */
+static inline uint64_t prefill_tile_count(uint64_t count)
+{
+	return u64_divide_up(count, PREFILL_TILE);
+}
+
+/* The keys of all tiles of `count` tokens behind `first` others. */
+static inline uint64_t prefill_tile_keys(uint64_t first, uint64_t count)
+{
+	uint64_t tiles = prefill_tile_count(count), tile = PREFILL_TILE;
+
+	return tiles == 0 ? 0 : tiles * first + tile * (tiles * (tiles - 1) / 2) + count;
+}
+
+/* What the tiles are spread over; 0, 0: not known. */
+struct prefill_spread {
+	uint32_t heads; /* query heads of a rank */
+	uint32_t multiprocessors;
+};
+
+/* The keys that the busiest multiprocessor walks through, at the least: the mean of all, rounded
+   up, or the largest k * (keys of the tile at place (k - 1) * multiprocessors) of all heads' tiles
+   in falling order, since of (k - 1) * multiprocessors + 1 tiles one multiprocessor computes k. It
+   is at least the longest tile's keys, and never falls when a tile or a key is added. 0 where the
+   spread is not known. ends: (count), the keys of each tile, in falling order. */
+uint64_t prefill_chain_keys(
+	const uint32_t *ends, uint32_t count, const struct prefill_spread *spread);
+
+/* The same of a single prompt: `count` tokens behind `first` others. */
+uint64_t prefill_chain_of_prompt(
+	uint64_t first, uint64_t count, const struct prefill_spread *spread);
+
+/* Writes the keys of the tiles of a prompt, in falling order. Returns their number. */
+uint32_t prefill_tile_ends(uint32_t *ends, uint32_t first, uint32_t count);
+
+/* Puts keys in falling order. */
+void prefill_tiles_sort(uint32_t *ends, uint32_t count);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "engine/base/status.h"
 #include "engine/batch.h"
-#include "engine/shape/prefill_tiles.h"
 
 /* What turns a batch into tokens and time: the CUDA engine, the reference engine, the cost model or
    a tape. The engine knows a runner only by this interface. A new runner is one file and one row of

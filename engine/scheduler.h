@@ -9,7 +9,6 @@
 #include "engine/config.h"
 #include "engine/event.h"
 #include "engine/sequence_queue.h"
-#include "engine/shape/prefill_tiles.h"
 #include "engine/wait_cause.h"
 #include "engine/window.h"
 

@@ -8,6 +8,9 @@
 
 #include <math.h>
 
+_Static_assert(
+	(int)PREFILL_TILE == (int)PREFILL_QUERY_TILE, "a tile of the counts is the kernels'");
+
 static const struct {
 	const char *name, *what;
 	enum operation_kind kind;

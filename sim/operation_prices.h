@@ -6,8 +6,6 @@
 
 #include "engine/batch.h"
 #include "engine/shape/model_config.h"
-#include "engine/shape/prefill_tiles.h"
-#include "engine/shape/prefill_tiles.h"
 
 /* What a calibrated profile knows: non-negative prices of the operations of a step, over floors
    that no GPU of its limits can beat. sim/price_by_operations.h adds them up.

@@ -7,7 +7,7 @@
 #include "bench/fleet/replicas.h"
 #include "bench/record/metrics.h"
 #include "engine/base/status.h"
-#include "engine/shape/prefill_tiles.h"
+#include "engine/batch.h"
 #include "reports/results/results.h"
 
 /* The outcome of a run: every figure of summary.json as a plain struct without pointers to own, so

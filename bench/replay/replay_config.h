@@ -6,9 +6,9 @@
 
 #include "bench/options/options.h"
 #include "engine/base/status.h"
+#include "engine/batch.h"
 #include "engine/config.h"
 #include "engine/shape/model_config.h"
-#include "engine/shape/prefill_tiles.h"
 #include "workloads/workload.h"
 
 /* Everything that determines a run's result, one field for each row of replay_options.def. An

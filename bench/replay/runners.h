@@ -6,7 +6,6 @@
 
 #include "bench/replay/replay_config.h"
 #include "engine/shape/model_config.h"
-#include "engine/shape/prefill_tiles.h"
 #include "engine/profiling/kernel_source.h"
 #include "engine/model/weights.h"
 #include "engine/runner.h"

@@ -1,4 +1,4 @@
-#include "engine/shape/prefill_tiles.h"
+#include "engine/batch.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
