@@ -372,21 +372,22 @@ static enum status adopt_values(
 	return STATUS_OK;
 }
 
+/* As config.json and profiles have at most. */
+enum { SPREAD_HEADS_MOST = 1024, SPREAD_MULTIPROCESSORS_MOST = 4096 };
+
 /* What is only known of runs on a GPU, or with a profile calibrated for one. */
 static enum status read_spread(
 	const struct json_object *root, struct prefill_spread *out, struct error *error)
 {
 	struct json_object section;
-	uint64_t heads, multiprocessors;
 
 	if (!json_has(root, SUMMARY_SPREAD)) {
 		return STATUS_OK;
 	}
 	TRY(json_object(root, SUMMARY_SPREAD, &section, error));
-	TRY(json_u64(&section, SUMMARY_SPREAD_HEADS, 1, UINT32_MAX, &heads, error));
-	TRY(json_u64(
-		&section, SUMMARY_SPREAD_MULTIPROCESSORS, 1, UINT32_MAX, &multiprocessors, error));
-	*out = (struct prefill_spread){(uint32_t)heads, (uint32_t)multiprocessors};
+	TRY(json_u32(&section, SUMMARY_SPREAD_HEADS, 1, SPREAD_HEADS_MOST, &out->heads, error));
+	TRY(json_u32(&section, SUMMARY_SPREAD_MULTIPROCESSORS, 1, SPREAD_MULTIPROCESSORS_MOST,
+		&out->multiprocessors, error));
 	return STATUS_OK;
 }
 
