@@ -673,7 +673,7 @@ Test(profile_laws, a_long_row_alone_jumps_at_a_named_edge)
 		STATUS_OK);
 	require_equal(operation_prices_check(prices, others, &error), STATUS_INPUT);
 	require(strstr(error.text, "a token of context more is a jump over 5 % at no named edge: "
-				   "1 decode rows of 32768 tokens") != NULL,
+				   "1 decode rows of 24576 tokens") != NULL,
 		"%s", error.text);
 	require(operation_prices_edges(prices) >> PRICE_EDGE_long_row & 1, "the edge has no name");
 }

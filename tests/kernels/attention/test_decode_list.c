@@ -187,7 +187,7 @@ static uint32_t take_launch(uint32_t first, uint32_t end, uint32_t at)
 	bool is_long = launch.shared > 0;
 	for (uint32_t r = first; r < end; r++) {
 		uint32_t splits = scene.split_start[r + 1] - scene.split_start[r];
-		uint32_t alone = scene.list.shape.kv_head_count < 8 ? 48 : 128;
+		uint32_t alone = scene.list.shape.kv_head_count < 8 ? 48 : 96;
 		is_long |= splits > (end - first == 1 ? alone : (uint32_t)DECODE_LONG);
 		for (uint32_t k = 0; k < splits; k++) {
 			check(scene.covered[r][k] == 1);
@@ -283,7 +283,7 @@ Test(decode_list, a_row_alone_is_long_from_its_own_number_of_splits_on)
 {
 	static const struct {
 		uint32_t heads, most;
-	} alone[] = {{1, 48}, {2, 48}, {4, 48}, {7, 48}, {8, 128}, {16, 128}};
+	} alone[] = {{1, 48}, {2, 48}, {4, 48}, {7, 48}, {8, 96}, {16, 96}};
 	static struct decode_claim claims[2 * 2 * 140];
 	static const uint32_t tables[1], table_rows[2];
 
