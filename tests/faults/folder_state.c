@@ -14,14 +14,15 @@
 #include "tests/harness/files.h"
 #include "tests/harness/require.h"
 
-enum { PATH_BYTES = 1024 };
+enum { PATH_BYTES = 1024, TRIES_MOST = 1000 };
 
 static int by_name(const FTSENT **a, const FTSENT **b)
 {
 	return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static void add_entry(struct folder_state *state, const FTSENT *found, const char *name)
+/* false: it is no longer there. */
+static bool add_entry(struct folder_state *state, const FTSENT *found, const char *name)
 {
 	char target[PATH_BYTES];
 
@@ -31,29 +32,35 @@ static void add_entry(struct folder_state *state, const FTSENT *found, const cha
 	*entry = (struct folder_entry){
 		.name = strdup(name), .kind = found->fts_statp->st_mode & S_IFMT};
 	if (entry->kind == S_IFREG) {
-		entry->bytes = file_read(found->fts_accpath, &entry->byte_count);
-	} else if (entry->kind == S_IFLNK) {
+		entry->bytes = file_read_if_there(found->fts_accpath, &entry->byte_count);
+		return entry->bytes != NULL;
+	}
+	if (entry->kind == S_IFLNK) {
 		ssize_t bytes = readlink(found->fts_accpath, target, sizeof(target) - 1);
 		require(bytes >= 0, "no link");
 		target[bytes] = '\0';
 		entry->bytes = strdup(target);
 		entry->byte_count = (size_t)bytes;
 	}
+	return true;
 }
 
-void folder_state_take(struct folder_state *state, const char *folder)
+static bool take(struct folder_state *state, const char *folder)
 {
 	char *const roots[] = {(char *)folder, NULL};
 	FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+	bool is_whole = true;
 
 	*state = (struct folder_state){0};
 	require(walk != NULL, "%s cannot be read", folder);
-	for (FTSENT *found = fts_read(walk); found != NULL; found = fts_read(walk)) {
+	for (FTSENT *found = fts_read(walk); is_whole && found != NULL; found = fts_read(walk)) {
 		if (found->fts_level > 0 && found->fts_info != FTS_DP) {
-			add_entry(state, found, found->fts_path + strlen(folder) + 1);
+			is_whole = found->fts_info != FTS_NS &&
+				   add_entry(state, found, found->fts_path + strlen(folder) + 1);
 		}
 	}
 	fts_close(walk);
+	return is_whole;
 }
 
 void folder_state_free(struct folder_state *state)
@@ -64,6 +71,18 @@ void folder_state_free(struct folder_state *state)
 	}
 	free(state->entries);
 	*state = (struct folder_state){0};
+}
+
+/* The folder of a program that runs may change while it is read. Then it is read again. */
+void folder_state_take(struct folder_state *state, const char *folder)
+{
+	bool is_whole = take(state, folder);
+
+	for (uint32_t tries = 0; !is_whole; tries++) {
+		require(tries < TRIES_MOST, "%s changes all the time", folder);
+		folder_state_free(state);
+		is_whole = take(state, folder);
+	}
 }
 
 const struct folder_entry *folder_state_find(const struct folder_state *state, const char *name)
