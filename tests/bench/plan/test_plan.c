@@ -51,6 +51,29 @@ static char *quire(int code, const char *format, ...)
 	return quire_output(folder, code, line);
 }
 
+/* On the Pareto front is what passes at a load and is beaten by no other: none has as much of
+   throughput a GPU and of speed a user, and more of one of them. So of equal ones all are. */
+static void require_front(const struct plan_file *plan)
+{
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		const struct plan_configuration *own = &plan->configurations[i];
+		bool is_first = own->throughput_per_gpu.has_value && own->speed_per_user.has_value;
+		for (uint32_t k = 0; k < plan->configuration_count && is_first; k++) {
+			const struct plan_configuration *other = &plan->configurations[k];
+			double more =
+				other->throughput_per_gpu.value - own->throughput_per_gpu.value;
+			double faster = other->speed_per_user.value - own->speed_per_user.value;
+			bool has_both = other->throughput_per_gpu.has_value &&
+					other->speed_per_user.has_value;
+			is_first = !(has_both && ((more > 0 && faster >= 0) ||
+							 (more >= 0 && faster > 0)));
+		}
+		require(own->on_pareto_front == is_first, "%s is %son the front", own->name,
+			is_first ? "not " : "");
+		require_equal(own->rank, i + 1);
+	}
+}
+
 static void open_plan(struct plan_file *plan, const char *name)
 {
 	static char path[PATH_BYTES];
@@ -58,6 +81,7 @@ static void open_plan(struct plan_file *plan, const char *name)
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	require(plan_file_open(plan, path, &error) == STATUS_OK, "%s", error.text);
+	require_front(plan);
 }
 
 /* The load that passes of `quire plan OPTIONS`. */
@@ -623,6 +647,8 @@ Test(plan, configurations_are_compared_on_the_same_draws)
 	}
 	require(windows[0] > 0 && windows[0] == windows[1] && windows[1] == windows[2],
 		"windows of %g, %g and %g s", windows[0], windows[1], windows[2]);
+	require(plan.configurations[0].on_pareto_front && plan.configurations[1].on_pareto_front,
+		"of two equal ones one is off the front");
 	for (uint32_t i = 0; i < 3; i++) {
 		const struct plan_configuration *one = &plan.configurations[i];
 		require_equal(cJSON_GetArraySize(one->same_as), i < 2 ? 1 : 0);
@@ -663,6 +689,65 @@ Test(plan, equal_gpus_are_told_apart_by_head_room)
 			list[0].utilisation.value < list[1].utilisation.value &&
 			list[1].utilisation.value < list[2].utilisation.value,
 		"%s, %s, %s", list[0].name, list[1].name, list[2].name);
+	plan_file_close(&plan);
+}
+
+/* The time of a run's work, at capacity, from what `quire replay` finds with the options of the row
+   that passes. */
+static double work_s(const struct plan_file *plan, uint32_t configuration)
+{
+	for (uint64_t i = 0; i < plan->probe_count; i++) {
+		const struct plan_probe *probe = &plan->probes[i];
+		if (probe->configuration == configuration && probe->purpose != PROBE_ALONE &&
+			probe->load.value == 1) {
+			char *text =
+				quire(0, "replay @/tail --json %s 2>@/notes", probe->options);
+			cJSON *summary = cJSON_Parse(text);
+			double window_s = figure(summary, "window", "end_s") -
+					  figure(summary, "window", "start_s");
+			double used = figure(summary, "load", "utilisation");
+			require(used > 0 && used < 1, "%g is used", used);
+			cJSON_Delete(summary);
+			free(text);
+			return used * window_s;
+		}
+	}
+	require(false, "no run with one replica");
+	return 0;
+}
+
+/* All requests but the last are short, and the last one makes a run the longer the slower its steps
+   are. Of a longer run a smaller share is used, which is no head room: what counts is the work of
+   what arrives. Three seats with steps of 0.9 of the time have more of it than two with half the
+   time, and a smaller share. */
+Test(plan, a_long_end_of_a_run_is_no_head_room)
+{
+	struct plan_file plan;
+	struct text rows = {0};
+	double before = 0;
+
+	for (uint32_t i = 0; i <= 40; i++) {
+		text_format(&rows,
+			"{\"timestamp\": %u, \"input_length\": 20, \"output_length\": %u}\n",
+			i * 100, i < 40 ? 2 : 2000);
+	}
+	temporary_write(folder, "tail", rows.bytes, NULL);
+	text_deinit(&rows);
+	free(quire(0, "plan @/tail --slo-ttft-ms 200 --router round-robin --replicates 0 "
+		      "--target-rate 100 --enable-prefix-caching off --out @/g "
+		      "--try '--max-num-seqs 3 --step-time-scale 0.9' "
+		      "--try '--max-num-seqs 2 --step-time-scale 0.5' "
+		      "--try '--max-num-seqs 4 --step-time-scale 0.4'"));
+	open_plan(&plan, "g");
+	const struct plan_configuration *list = plan.configurations;
+	for (uint32_t i = 0; i < 3; i++) {
+		require_equal(list[i].answer.gpus.value, 1);
+		double work = work_s(&plan, i);
+		require(work > before, "%s: %g s of work behind %g s", list[i].name, work, before);
+		before = work;
+	}
+	require(list[1].utilisation.value > list[2].utilisation.value,
+		"the scene does not tell head room from what is used");
 	plan_file_close(&plan);
 }
 

@@ -9,7 +9,9 @@
 #include "tests/fuzz/mutate.h"
 #include "tests/harness/files.h"
 #include "tests/harness/made_plan.h"
+#include "tests/harness/property.h"
 #include "tests/harness/require.h"
+#include "tests/harness/table_file.h"
 #include "tests/harness/temporary.h"
 
 /* The folders of `quire plan` and `quire sweep`: what was written is read again, and what was
@@ -59,6 +61,131 @@ Test(plan_file, a_plan_is_read_as_it_was_written)
 	cr_assert_float_eq(plan.probes[0].ttft_p99_ms.value, 500 / (1 - 1.3 / 12), 1e-6);
 	require_equal(plan.probes[made.loads - 1].verdict, VERDICT_OVERLOADED);
 	plan_file_close(&plan);
+}
+
+/* ---- rows ---- */
+
+enum {
+	ROWS_MOST = 12,
+#define COUNT_VERDICT(name, text) +1
+	VERDICTS = 0 VERDICT_LIST(COUNT_VERDICT),
+#undef COUNT_VERDICT
+};
+
+/* A value that a column of these places can say: none, a small one, or its maximum. */
+static struct result_value draw_cell(struct prop *prop, uint32_t places, double maximum)
+{
+	static const double units[] = {1, 10, 100, 1000, 1e4, 1e5, 1e6};
+	uint64_t most = (uint64_t)(maximum > 1e6 ? 1e12 : maximum * units[places]);
+
+	if (prop_chance(prop, 1, 4)) {
+		return (struct result_value){0};
+	}
+	if (prop_chance(prop, 1, 8)) {
+		return (struct result_value){true, maximum};
+	}
+	return (struct result_value){true, (double)prop_below(prop, most + 1) / units[places]};
+}
+
+static void draw_probe(struct prop *prop, const struct plan_file *plan, struct plan_probe *probe)
+{
+	*probe = (struct plan_probe){
+		.configuration = (uint32_t)prop_below(prop, plan->configuration_count),
+		.purpose = (enum probe_purpose)prop_below(prop, PROBE_PURPOSE_COUNT),
+		.has_verdict = prop_chance(prop, 4, 5),
+		.failure = prop_chance(prop, 1, 3) ? "--warmup 3 leaves nothing" : NULL,
+		.options = prop_chance(prop, 1, 2) ? "--rate 2.5 --policy vllm" : NULL};
+	probe->verdict = probe->has_verdict ? (enum verdict)prop_below(prop, VERDICTS)
+					    : VERDICT_STABLE;
+#define NO_NUMBER(name)
+#define DRAW_NUMBER(name, places, maximum) probe->name = draw_cell(prop, places, maximum);
+	PROBE_COLUMN_LIST(NO_NUMBER, DRAW_NUMBER)
+#undef DRAW_NUMBER
+	for (uint32_t i = 0; i < plan->limits.count; i++) {
+		probe->limits[i] = draw_cell(prop, 6, PROBE_NUMBER_MAX);
+	}
+}
+
+static void require_number(
+	const char *name, struct result_value found, struct result_value expected)
+{
+	require(found.has_value == expected.has_value, "%s: a value %s", name,
+		expected.has_value ? "is lost" : "appears");
+	require(!found.has_value || found.value == expected.value, "%s: %.17g, not %.17g", name,
+		found.value, expected.value);
+}
+
+static void require_text(const char *name, const char *found, const char *expected)
+{
+	require((found == NULL) == (expected == NULL) &&
+			(found == NULL || strcmp(found, expected) == 0),
+		"%s: '%s', not '%s'", name, found == NULL ? "-" : found,
+		expected == NULL ? "-" : expected);
+}
+
+static void require_probe(const struct plan_file *plan, const struct plan_probe *found,
+	const struct plan_probe *expected)
+{
+	require_equal(found->configuration, expected->configuration);
+	require_equal(found->purpose, expected->purpose);
+	require_equal(found->has_verdict, expected->has_verdict);
+	require_equal(found->verdict, expected->verdict);
+	require_text("failure", found->failure, expected->failure);
+	require_text("options", found->options, expected->options);
+#define REQUIRE_NUMBER(name, places, maximum) require_number(#name, found->name, expected->name);
+	PROBE_COLUMN_LIST(NO_NUMBER, REQUIRE_NUMBER)
+#undef REQUIRE_NUMBER
+#undef NO_NUMBER
+	for (uint32_t i = 0; i < plan->limits.count; i++) {
+		require_number("a limit", found->limits[i], expected->limits[i]);
+	}
+}
+
+static void body_rows(struct prop *prop, const void *context)
+{
+	static struct table_writer table;
+	struct plan_probe probes[ROWS_MOST];
+	struct plan_file before, plan;
+	struct text header = {0};
+	struct error error = {0};
+	uint32_t rows = prop_range(prop, 1, ROWS_MOST);
+	char name[TEMPORARY_PATH_BYTES + 16];
+
+	require(plan_file_open(&before, context, &error) == STATUS_OK, "%s", error.text);
+	plan_probe_header(&header, &before.limits);
+	snprintf(name, sizeof(name), "%s/%s", (const char *)context, PLAN_PROBES);
+	table_file_open(&table, name, header.bytes);
+	for (uint32_t i = 0; i < rows; i++) {
+		draw_probe(prop, &before, &probes[i]);
+		plan_probe_write(&table, before.configurations[probes[i].configuration].name,
+			&probes[i], &before.limits);
+	}
+	table_file_close(&table);
+	require(plan_file_open(&plan, context, &error) == STATUS_OK, "%s", error.text);
+	require_equal(plan.probe_count, rows);
+	for (uint32_t i = 0; i < rows; i++) {
+		require_probe(&plan, &plan.probes[i], &probes[i]);
+	}
+	text_deinit(&header);
+	plan_file_close(&plan);
+	plan_file_close(&before);
+}
+
+/* Every cell of plan.tsv: each purpose and verdict, each number at its maximum, and none of each. */
+Test(plan_file, drawn_rows_are_read_as_they_were_written, .timeout = 120)
+{
+	const struct prop_options options = {
+		.name = "rows of a plan", .body = body_rows, .context = path, .trials = 300};
+	struct made_plan made = made_plan_ordinary;
+
+	made.configurations = 3;
+	made.loads = 1;
+	made.replicates = 0;
+	make_plan(folder, "plan", &made, path);
+	cr_assert(prop_holds(&options));
+	made.has_run_limits = true;
+	make_plan(folder, "limits", &made, path);
+	cr_assert(prop_holds(&options));
 }
 
 /* The second of two limits on a metric has no column of its own. */
