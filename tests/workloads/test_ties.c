@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/clock.h"
+#include "engine/base/text.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
@@ -170,6 +171,60 @@ Test(ties, are_spread_inside_their_tick_in_order)
 	spread_times_free(&again);
 	spread_times_free(&other);
 	spread_times_free(&few);
+	temporary_remove(folder);
+}
+
+/* Ticks that begin as much too early or too late as their rounding may be, of many rows, so that
+   some row is drawn to each part of its tick: none passes the begin of the next one that has rows,
+   nor the tick's length. */
+static void spread_rounded(struct prop *prop, const void *context)
+{
+	const char *folder = context;
+	uint64_t tick_ms = prop_range(prop, 1000, 3000), at_ms = 0, next_ms[20];
+	uint32_t rounding = (uint32_t)tick_ms / TICK_TOLERANCE / 4, ticks = 0;
+	char path[TEMPORARY_PATH_BYTES];
+	struct spread_times times;
+	struct text text = {0};
+
+	for (; ticks < 20; ticks++) {
+		next_ms[ticks] = at_ms + (ticks == 0 ? rounding : prop_below(prop, 2 * rounding));
+		at_ms += tick_ms * prop_range(prop, 1, 2);
+		for (uint32_t i = 0; i < 200; i++) {
+			text_format(&text,
+				"{\"timestamp\":%" PRIu64
+				",\"input_length\":1,\"output_length\":1}\n",
+				next_ms[ticks]);
+		}
+	}
+	temporary_write(folder, "rounded.jsonl", text.bytes, path);
+	text_deinit(&text);
+	make(&times, path, 0, prop_below(prop, 100));
+	uint64_t found_ns = tick_finder_tick(&times.finder), most_ns = 0;
+	require(found_ns > tick_ms * NS_PER_MS * 49 / 50 && found_ns < tick_ms * NS_PER_MS * 51 / 50,
+		"a tick of %" PRIu64 " ns, not %" PRIu64 " ms", found_ns, tick_ms);
+	for (uint32_t i = 0; i < 200 * ticks; i++) {
+		uint32_t tick = i / 200;
+		uint64_t room_ns = tick + 1 < ticks
+					   ? (next_ms[tick + 1] - next_ms[tick]) * NS_PER_MS
+					   : found_ns;
+		require(times.offset_ns[i] < room_ns && times.offset_ns[i] < found_ns,
+			"row %u of a tick of %" PRIu64 " ns is %" PRIu64 " ns late", i, room_ns,
+			times.offset_ns[i]);
+		require(i % 200 == 0 || times.offset_ns[i] >= times.offset_ns[i - 1], "row %u", i);
+		most_ns = times.offset_ns[i] > most_ns ? times.offset_ns[i] : most_ns;
+	}
+	require(most_ns > found_ns * 19 / 20, "no row is near the end of its tick");
+	spread_times_free(&times);
+}
+
+Test(ties, that_are_rounded_are_spread_up_to_the_next_tick)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+	const struct prop_options options = {
+		.name = "spread", .body = spread_rounded, .context = folder, .trials = 60};
+
+	temporary_folder(folder);
+	cr_assert(prop_holds(&options));
 	temporary_remove(folder);
 }
 

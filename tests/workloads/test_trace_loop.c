@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/base/clock.h"
+#include "engine/base/text.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
@@ -327,6 +328,53 @@ Test(trace_loop, a_workload_ends_where_it_is_told_to)
 			error.text);
 		require_equal(counted, cases[i].rows);
 	}
+	temporary_remove(folder);
+}
+
+/* A draw has more or fewer rows than it was drawn from. It runs out where that did: not where the
+   first rows were all that was asked for, however many were drawn from them. */
+Test(trace_loop, a_draw_runs_out_where_its_trace_does)
+{
+	static const uint64_t ms[] = {0, 100, 200, 300, 3000, 3100, 9000, 12000};
+	enum { COUNT = sizeof(ms) / sizeof(ms[0]) };
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+	struct text text = {0};
+	uint32_t fewer = 0, more = 0;
+
+	temporary_folder(folder);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		text_format(&text,
+			"{\"timestamp\": %llu, \"input_length\": 16, \"output_length\": 1}\n",
+			(unsigned long long)ms[i]);
+	}
+	temporary_write(folder, "trace.jsonl", text.bytes, path);
+	text_deinit(&text);
+	for (uint64_t seed = 0; seed < 40; seed++) {
+		for (uint64_t most = 0; most < 4 * COUNT; most++) {
+			const struct workload_options options = {
+				.trace.trace_block_size = BLOCK,
+				.speedup_millionths = 1000000,
+				.resample_seed = seed / 2,
+				.resample_window_ns = 1000000000,
+				.duration_ns = seed % 2 * 1000000000000,
+				.max_requests = most};
+			uint64_t used = most == 0 || most > COUNT ? COUNT : most;
+			bool wants_more = most > 0 || seed % 2 > 0;
+			struct workload *workload;
+			struct error error;
+			require(open_workload(&workload, path, &options, &error) == STATUS_OK, "%s",
+				error.text);
+			uint64_t rows = read_all(workload, &error);
+			fewer += rows < used;
+			more += rows > used;
+			require(workload_ran_out(workload) ==
+					(wants_more && (most == 0 || most > COUNT)),
+				"seed %llu, at most %llu, %llu rows", (unsigned long long)seed,
+				(unsigned long long)most, (unsigned long long)rows);
+			workload_close(workload);
+		}
+	}
+	require(fewer > 100 && more > 100, "%u draws have fewer rows, %u more", fewer, more);
 	temporary_remove(folder);
 }
 
