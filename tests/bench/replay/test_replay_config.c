@@ -337,3 +337,55 @@ Test(replay_config, options_that_contradict_each_other_are_named)
 			"%s", error.text);
 	}
 }
+
+/* What is refused because of several options at once, and what is not, in all combinations. */
+Test(replay_config, a_check_refuses_what_its_line_says_and_no_more)
+{
+	for (uint32_t bits = 0; bits < 1 << 6; bits++) {
+		bool cools = bits & 1, lasts = bits & 2, is_closed = bits & 4, has_seats = bits & 8;
+		bool has_most = bits & 16, is_vllm = bits & 32;
+		struct replay_config config = CONFIG("policy", is_vllm ? "vllm" : "prefill-first",
+			"cooldown", cools ? "1" : "0", "sessions", is_closed ? "closed" : "open");
+		struct error error = {0};
+		const char *expected = NULL;
+
+		if (lasts) {
+			set(&config, "duration", "0.000001");
+		}
+		if (has_seats) {
+			set(&config, "concurrency", "1");
+		}
+		if (has_most) {
+			set(&config, "max-concurrency", "1");
+		}
+		if (has_most && has_seats) {
+			expected = "--max-concurrency holds arrivals back, and --concurrency";
+		} else if (has_most && !is_vllm) {
+			expected = "--max-concurrency belongs to a policy";
+		} else if (cools && lasts && (is_closed || has_seats)) {
+			expected = "--cooldown counts from the last request";
+		}
+		replay_config_take_policy(&config);
+		enum status status = replay_config_check(&config, &error);
+		require_equal(status, expected == NULL ? STATUS_OK : STATUS_USAGE);
+		require(expected == NULL || strncmp(error.text, expected, strlen(expected)) == 0,
+			"'%s' does not begin with '%s'", error.text, expected);
+	}
+}
+
+/* A warm-up leaves at least one of the requests that are asked for. */
+Test(replay_config, a_warm_up_leaves_something_to_measure)
+{
+	for (uint32_t warmup = 0; warmup < 6; warmup++) {
+		for (uint32_t most = 0; most < 5; most++) {
+			struct replay_config config = CONFIG("policy", "mixed");
+			struct error error = {0};
+			config.warmup = warmup;
+			config.max_requests = most;
+			config.given.max_requests = most > 0;
+			enum status status = replay_config_check(&config, &error);
+			require((status == STATUS_OK) == (most == 0 || warmup < most),
+				"%u of %u requests: %s", warmup, most, error.text);
+		}
+	}
+}
