@@ -545,6 +545,46 @@ Test(tokenizer, a_vocabulary_that_does_not_hold_together_is_refused)
 	free(text);
 }
 
+/* A text of the vocabulary has its id there and no other one, though that be free; any other text
+   has a free one. */
+Test(tokenizer, an_added_token_has_the_id_of_its_text_or_a_free_one)
+{
+	static const char refusal[] = "added_tokens[0].id: found ";
+	static const char *const texts[] = {"a", "b", "<added>"};
+	int32_t ids[] = {-1, -1, 5, 700, 1000000};
+	struct error none = {STATUS_OK, ""};
+	struct tokenizer *tokenizer;
+	char *plain = changed_json("added_tokens", "[]");
+
+	require_equal(
+		tokenizer_parse(&tokenizer, "t", plain, strlen(plain), &none), STATUS_OK);
+	for (uint32_t i = 0; i < 2; i++) {
+		char pattern[16];
+		snprintf(pattern, sizeof(pattern), "\"%s\":", texts[i]);
+		ids[i] = atoi(strstr(plain, pattern) + strlen(pattern));
+	}
+	int32_t limit = (int32_t)tokenizer_id_limit(tokenizer);
+	require(ids[0] != ids[1] && ids[0] < limit && ids[1] < limit && limit <= 700, "the ids");
+	tokenizer_close(tokenizer);
+	free(plain);
+	for (uint32_t text = 0; text < 3; text++) {
+		for (uint32_t id = 0; id < 5; id++) {
+			struct error error = {STATUS_OK, ""};
+			char token[200];
+			snprintf(token, sizeof(token),
+				"[{\"id\": %d, \"content\": \"%s\", \"single_word\": false, "
+				"\"lstrip\": false, \"rstrip\": false, \"normalized\": false, "
+				"\"special\": true}]",
+				ids[id], texts[text]);
+			bool is_good = text < 2 ? id == text : ids[id] >= limit;
+			enum status status = open_changed("added_tokens", token, &error);
+			require(status == (is_good ? STATUS_OK : STATUS_INPUT), "%s: %s", token,
+				error.text);
+			require(is_good || strstr(error.text, refusal) != NULL, "%s", error.text);
+		}
+	}
+}
+
 /* Bytes are spelled as by GPT-2: those that are printed in Latin-1 as themselves, the others from
    U+0100 on. */
 Test(tokenizer, every_byte_has_a_token)
