@@ -18,10 +18,11 @@
    must end, or be proven never to; and after a proof the model of vLLM's rules, which shares no
    code with the engine, must go on without a token and without an end. */
 
-enum { REQUESTS = 5, TOKENS = 64, STEPS_MAX = 20000, PERIODS = 3 };
+enum { REQUESTS = 5, SCALE = 24, TOKENS = 48 * SCALE, STEPS_MAX = 400000, PERIODS = 3 };
 
 struct bench {
 	struct vllm_rules rules;
+	uint32_t scale; /* of blocks and prompts, so that what repeats takes as many more steps */
 	struct vllm_request requests[REQUESTS];
 	int32_t tokens[REQUESTS][TOKENS];
 	struct vllm_model model;
@@ -29,12 +30,12 @@ struct bench {
 	struct livelock livelock;
 };
 
-static void draw_rules(struct prop *prop, struct vllm_rules *rules)
+static void draw_rules(struct prop *prop, struct vllm_rules *rules, uint32_t scale)
 {
 	static const uint32_t block_sizes[] = {1, 2, 4};
 
-	rules->block_size = block_sizes[prop_below(prop, 3)];
-	rules->max_model_len = prop_range(prop, 6, 24);
+	rules->block_size = scale * block_sizes[prop_below(prop, 3)];
+	rules->max_model_len = scale * prop_range(prop, 6, 24);
 	rules->max_num_seqs = prop_range(prop, 2, 4);
 	rules->max_num_batched_tokens = rules->max_num_seqs + prop_range(prop, 0, 20);
 	uint32_t longest = (rules->max_model_len + rules->block_size - 1) / rules->block_size;
@@ -45,6 +46,13 @@ static void draw_rules(struct prop *prop, struct vllm_rules *rules)
 	rules->has_chunked_prefill = true;
 	rules->long_prefill_token_threshold = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 4) : 0;
 	rules->reserves_full_isl = prop_chance(prop, 1, 4);
+	if (scale > 1) { /* as where most livelocks are, one token after the other */
+		rules->num_blocks = 1 + longest;
+		rules->max_num_seqs = 2;
+		rules->is_priority = true;
+		rules->has_prefix_caching = rules->reserves_full_isl = false;
+		rules->long_prefill_token_threshold = prop_range(prop, 1, 4);
+	}
 	prop_log(prop, "%s, %s, block size %u, %u blocks, %u seats, %u tokens, %s%sthreshold %u",
 		rules->is_priority ? "priority" : "fcfs", rules->is_async ? "async" : "sync",
 		rules->block_size, rules->num_blocks, rules->max_num_seqs,
@@ -52,15 +60,19 @@ static void draw_rules(struct prop *prop, struct vllm_rules *rules)
 		rules->reserves_full_isl ? "" : "no gate, ", rules->long_prefill_token_threshold);
 }
 
-static void add_requests(struct prop *prop, struct bench *bench)
+/* Requests `first` to `end` - 1. Those that come late to a scaled scene are long, so that the one
+   before them may run for many steps until they preempt it for good. */
+static void add_requests(struct prop *prop, struct bench *bench, uint32_t first, uint32_t end)
 {
-	uint32_t count = prop_range(prop, 2, REQUESTS);
+	uint32_t most = bench->rules.max_model_len - 1;
+	uint32_t least = bench->scale > 1 && first > 0 ? most / 2 : 1;
 
-	for (uint32_t id = 0; id < count; id++) {
+	for (uint32_t id = first; id < end; id++) {
 		bench->requests[id] = (struct vllm_request){
 			.tokens = bench->tokens[id],
-			.prompt_count = prop_range(prop, 1, bench->rules.max_model_len - 1),
-			.max_tokens = prop_range(prop, 1, bench->rules.max_model_len),
+			.prompt_count = prop_range(prop, least, most),
+			.max_tokens =
+				prop_range(prop, 1, bench->rules.max_model_len / bench->scale),
 			.ignore_eos = true,
 			.priority = (int32_t)prop_below(prop, 3),
 			.arrival_time = (double)prop_below(prop, 3),
@@ -139,19 +151,31 @@ static void require_no_end(struct bench *bench, uint32_t step)
 	free(digests);
 }
 
+/* Counts of what was met. */
+struct proofs {
+	uint32_t all, late; /* late: of a state that was kept after others */
+};
+
 static void body_livelock(struct prop *prop, const void *context)
 {
-	uint32_t *proofs = (uint32_t *)(uintptr_t)context;
+	struct proofs *proofs = (struct proofs *)(uintptr_t)context;
 	struct bench *bench = calloc(1, sizeof(*bench));
 	bool is_proven = false;
 	uint32_t step = 0;
 
 	require(bench != NULL, "out of memory");
-	draw_rules(prop, &bench->rules);
+	bench->scale = prop_chance(prop, 1, 2) ? SCALE : 1;
+	draw_rules(prop, &bench->rules, bench->scale);
 	vllm_model_init(&bench->model, &bench->rules);
 	vllm_drive_init(&bench->drive, &bench->rules, VLLM_FORCED);
-	add_requests(prop, bench);
+	uint32_t count = prop_range(prop, 2, REQUESTS),
+		 at_once = prop_chance(prop, 1, 2) ? 1 : count;
+	add_requests(prop, bench, 0, at_once);
 	for (; step < STEPS_MAX && !is_proven && vllm_model_has_work(&bench->model); step++) {
+		if (step == 1 && at_once < count) {
+			add_requests(prop, bench, at_once, count);
+			livelock_reset(&bench->livelock);
+		}
 		vllm_model_step(&bench->model, step);
 		vllm_drive_step(&bench->drive, step);
 		is_proven = livelock_look(&bench->livelock, &bench->drive.real);
@@ -161,7 +185,9 @@ static void body_livelock(struct prop *prop, const void *context)
 		require(bench->livelock.quiet >= LIVELOCK_QUIET, "looked at after %llu steps",
 			(unsigned long long)bench->livelock.quiet);
 		require_no_end(bench, step);
-		__atomic_fetch_add(proofs, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&proofs->all, 1, __ATOMIC_RELAXED);
+		bool is_late = bench->livelock.kept_at > LIVELOCK_QUIET;
+		__atomic_fetch_add(&proofs->late, is_late, __ATOMIC_RELAXED);
 	}
 	livelock_deinit(&bench->livelock);
 	vllm_drive_deinit(&bench->drive);
@@ -171,15 +197,15 @@ static void body_livelock(struct prop *prop, const void *context)
 Test(livelock, a_run_ends_or_is_proven_never_to, .timeout = 600)
 {
 	/* Trials are processes of their own. */
-	uint32_t *proofs = mmap(
+	struct proofs *proofs = mmap(
 		NULL, sizeof(*proofs), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct prop_options options = {
-		.name = "livelock", .body = body_livelock, .context = proofs, .trials = 1500};
+		.name = "livelock", .body = body_livelock, .context = proofs, .trials = 3000};
 
 	require(proofs != MAP_FAILED, "out of memory");
 	cr_assert(prop_holds(&options));
-	require(getenv("PROP_TRIALS") != NULL || *proofs >= 10, "only %u livelocks were met",
-		*proofs);
+	require(getenv("PROP_TRIALS") != NULL || (proofs->all >= 50 && proofs->late >= 20),
+		"only %u livelocks were met, %u of a later state", proofs->all, proofs->late);
 }
 
 /* ---- the program ---- */
