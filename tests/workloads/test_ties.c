@@ -200,7 +200,8 @@ static void spread_rounded(struct prop *prop, const void *context)
 	text_deinit(&text);
 	make(&times, path, 0, prop_below(prop, 100));
 	uint64_t found_ns = tick_finder_tick(&times.finder), most_ns = 0;
-	require(found_ns > tick_ms * NS_PER_MS * 49 / 50 && found_ns < tick_ms * NS_PER_MS * 51 / 50,
+	require(found_ns > tick_ms * NS_PER_MS * 49 / 50 &&
+			found_ns < tick_ms * NS_PER_MS * 51 / 50,
 		"a tick of %" PRIu64 " ns, not %" PRIu64 " ms", found_ns, tick_ms);
 	for (uint32_t i = 0; i < 200 * ticks; i++) {
 		uint32_t tick = i / 200;

@@ -351,8 +351,7 @@ Test(trace_loop, a_draw_runs_out_where_its_trace_does)
 	text_deinit(&text);
 	for (uint64_t seed = 0; seed < 40; seed++) {
 		for (uint64_t most = 0; most < 4 * COUNT; most++) {
-			const struct workload_options options = {
-				.trace.trace_block_size = BLOCK,
+			const struct workload_options options = {.trace.trace_block_size = BLOCK,
 				.speedup_millionths = 1000000,
 				.resample_seed = seed / 2,
 				.resample_window_ns = 1000000000,

@@ -113,8 +113,8 @@ static struct replica_view naive_view(const struct scene *scene, uint32_t replic
 
 	if (scene->sight.kind == SIGHT_OWN) {
 		view.waiting = notes->waiting;
-		view.used_blocks = (uint32_t)(notes->blocks < view.kv_blocks ? notes->blocks
-									      : view.kv_blocks);
+		view.used_blocks =
+			(uint32_t)(notes->blocks < view.kv_blocks ? notes->blocks : view.kv_blocks);
 	}
 	for (uint32_t i = 0; scene->sight.kind == SIGHT_DELAYED && i < notes->view_count; i++) {
 		bool is_begin = notes->times_ns[i] == notes->times_ns[0];
@@ -301,8 +301,8 @@ static void open_scene(struct prop *prop, struct scene *scene)
 	const struct router_kind *router = router_at((uint32_t)prop_below(prop, routers));
 	sight_init(&scene->sight, kind, kind == SIGHT_DELAYED ? delays_ns[prop_below(prop, 5)] : 0,
 		router, scene->views, REPLICAS);
-	prop_log(prop, "view %u, %llu ns late, %s", kind,
-		(unsigned long long)scene->sight.delay_ns, router->name);
+	prop_log(prop, "view %u, %llu ns late, %s", kind, (unsigned long long)scene->sight.delay_ns,
+		router->name);
 	for (uint32_t i = 0; i < REPLICAS; i++) {
 		const struct engine_config config = {.policy = &policy_mixed,
 			.block_size = BLOCK_SIZE,

@@ -65,8 +65,8 @@ static void require_front(const struct plan_file *plan)
 			double faster = other->speed_per_user.value - own->speed_per_user.value;
 			bool has_both = other->throughput_per_gpu.has_value &&
 					other->speed_per_user.has_value;
-			is_first = !(has_both && ((more > 0 && faster >= 0) ||
-							 (more >= 0 && faster > 0)));
+			is_first = !(has_both &&
+				     ((more > 0 && faster >= 0) || (more >= 0 && faster > 0)));
 		}
 		require(own->on_pareto_front == is_first, "%s is %son the front", own->name,
 			is_first ? "not " : "");
@@ -700,8 +700,7 @@ static double work_s(const struct plan_file *plan, uint32_t configuration)
 		const struct plan_probe *probe = &plan->probes[i];
 		if (probe->configuration == configuration && probe->purpose != PROBE_ALONE &&
 			probe->load.value == 1) {
-			char *text =
-				quire(0, "replay @/tail --json %s 2>@/notes", probe->options);
+			char *text = quire(0, "replay @/tail --json %s 2>@/notes", probe->options);
 			cJSON *summary = cJSON_Parse(text);
 			double window_s = figure(summary, "window", "end_s") -
 					  figure(summary, "window", "start_s");

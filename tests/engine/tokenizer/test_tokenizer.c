@@ -556,8 +556,7 @@ Test(tokenizer, an_added_token_has_the_id_of_its_text_or_a_free_one)
 	struct tokenizer *tokenizer;
 	char *plain = changed_json("added_tokens", "[]");
 
-	require_equal(
-		tokenizer_parse(&tokenizer, "t", plain, strlen(plain), &none), STATUS_OK);
+	require_equal(tokenizer_parse(&tokenizer, "t", plain, strlen(plain), &none), STATUS_OK);
 	for (uint32_t i = 0; i < 2; i++) {
 		char pattern[16];
 		snprintf(pattern, sizeof(pattern), "\"%s\":", texts[i]);

@@ -95,8 +95,8 @@ static void draw_probe(struct prop *prop, const struct plan_file *plan, struct p
 		.has_verdict = prop_chance(prop, 4, 5),
 		.failure = prop_chance(prop, 1, 3) ? "--warmup 3 leaves nothing" : NULL,
 		.options = prop_chance(prop, 1, 2) ? "--rate 2.5 --policy vllm" : NULL};
-	probe->verdict = probe->has_verdict ? (enum verdict)prop_below(prop, VERDICTS)
-					    : VERDICT_STABLE;
+	probe->verdict =
+		probe->has_verdict ? (enum verdict)prop_below(prop, VERDICTS) : VERDICT_STABLE;
 #define NO_NUMBER(name)
 #define DRAW_NUMBER(name, places, maximum) probe->name = draw_cell(prop, places, maximum);
 	PROBE_COLUMN_LIST(NO_NUMBER, DRAW_NUMBER)
