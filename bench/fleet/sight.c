@@ -144,7 +144,6 @@ static void look_at_one(struct sight *sight, uint32_t replica, uint64_t now_ns)
 		seen->used_blocks = (uint32_t)u64_min(one->own_blocks, view->kv_blocks);
 	}
 	seen->is_open = view->is_open;
-	seen->kv_blocks = view->kv_blocks;
 }
 
 /* What a replica has cached of a parcel, and what the router takes for cached. */
