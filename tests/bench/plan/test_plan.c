@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "bench/plan/plan.h"
+#include "bench/record/run_outcome.h"
 #include "engine/base/text.h"
 #include "tests/harness/files.h"
 #include "tests/harness/process.h"
@@ -271,20 +272,55 @@ static void require_near(double found, double expected, double size, const char 
 		name, found, expected);
 }
 
+static void require_latencies(const struct plan_probe *probe, const cJSON *latency)
+{
+	const struct {
+		struct result_value found;
+		const char *metric, *statistic;
+	} cells[] = {
+		{probe->ttft_p50_ms, "ttft", "p50"},
+		{probe->ttft_p90_ms, "ttft", "p90"},
+		{probe->ttft_p99_ms, "ttft", "p99"},
+		{probe->tpot_p50_ms, "tpot", "p50"},
+		{probe->tpot_p90_ms, "tpot", "p90"},
+		{probe->tpot_p99_ms, "tpot", "p99"},
+		{probe->e2e_p50_ms, "e2e", "p50"},
+		{probe->e2e_p99_ms, "e2e", "p99"},
+	};
+
+	for (uint32_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
+		double expected = figure(latency, cells[i].metric, cells[i].statistic);
+		require_near(cells[i].found.value, expected, 1e-6, cells[i].metric);
+	}
+}
+
 /* Each run of a plan is what `quire replay` finds with the options of its row. */
 static void require_repeated(const struct plan_probe *probe, const char *trace)
 {
 	char *text = quire(0, "replay %s --json %s 2>@/notes", trace, probe->options);
 	cJSON *summary = cJSON_Parse(text);
-	const cJSON *latency = cJSON_GetObjectItem(summary, "latency_ms");
 	require_near(probe->attained.value, figure(summary, "slo", "attained"), 2e-6, "attained");
 	require_near(probe->goodput_requests_per_s.value,
 		figure(summary, "slo", "goodput_requests_per_s"), 1e-4, "goodput");
 	require_near(probe->output_tokens_per_s.value,
 		figure(summary, "throughput", "output_tokens_per_s"), 1e-2, "throughput");
-	require_near(probe->ttft_p99_ms.value, figure(latency, "ttft", "p99"), 1e-6, "ttft");
-	require_near(probe->tpot_p90_ms.value, figure(latency, "tpot", "p90"), 1e-6, "tpot");
-	require_near(probe->e2e_p50_ms.value, figure(latency, "e2e", "p50"), 1e-6, "e2e");
+	require_latencies(probe, cJSON_GetObjectItem(summary, "latency_ms"));
+	const cJSON *load = cJSON_GetObjectItem(summary, "load");
+	const cJSON *offered = cJSON_GetObjectItem(load, "offered_per_s");
+	require(probe->offered_requests_per_s.has_value == cJSON_IsNumber(offered), "%s",
+		probe->options);
+	if (cJSON_IsNumber(offered)) {
+		require_near(probe->offered_requests_per_s.value, offered->valuedouble,
+			1e-5 * offered->valuedouble, "the load");
+	}
+	require(probe->has_verdict &&
+			strcmp(verdict_name(probe->verdict),
+				cJSON_GetObjectItem(load, "verdict")->valuestring) == 0,
+		"%s has another verdict", probe->options);
+	require_equal(
+		probe->preemptions.value, cJSON_GetObjectItem(summary, "preemptions")->valuedouble);
+	require_near(probe->outside_share.value, figure(summary, "time", "outside_time"), 2e-6,
+		"the share outside");
 	require_near(probe->hit_rate.value, figure(summary, "prefix_cache", "hit_rate"), 2e-6,
 		"the hit rate");
 	require_near(probe->utilisation.value, figure(summary, "load", "utilisation"), 2e-6,

@@ -1,7 +1,9 @@
 #include "reports/results/plan_file.h"
 #include "reports/results/sweep_file.h"
 
+#include <cJSON.h>
 #include <criterion/criterion.h>
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +187,141 @@ Test(plan_file, drawn_rows_are_read_as_they_were_written, .timeout = 120)
 	cr_assert(prop_holds(&options));
 	made.has_run_limits = true;
 	make_plan(folder, "limits", &made, path);
+	cr_assert(prop_holds(&options));
+}
+
+/* ---- answers ---- */
+
+/* Of at most 15 digits, which JSON keeps. */
+static struct result_value draw_value(struct prop *prop, double maximum)
+{
+	double value = (double)prop_below(prop, maximum > 1 ? 100000000 : 65) / 64;
+
+	return (struct result_value){prop_chance(prop, 3, 4), prop_chance(prop, 1, 8) ? 0 : value};
+}
+
+static struct plan_interval draw_interval(struct prop *prop)
+{
+	struct plan_interval interval = {draw_value(prop, 2), draw_value(prop, 2)};
+	bool is_turned = interval.low.has_value && interval.high.has_value &&
+			 interval.low.value > interval.high.value;
+
+	return is_turned ? (struct plan_interval){interval.high, interval.low} : interval;
+}
+
+static const char *draw_words(struct prop *prop)
+{
+	static const char *const words[] = {
+		"", "ttft", "\"it\" \\ fails", "TTFT \u2264 2 s", "a\nb"};
+
+	return words[prop_below(prop, 5)];
+}
+
+static void draw_answer(struct prop *prop, struct plan_answer *answer)
+{
+	*answer = (struct plan_answer){0};
+#define DRAW_TEXT(name) answer->name = draw_words(prop);
+	PLAN_ANSWER_TEXT_LIST(DRAW_TEXT)
+#undef DRAW_TEXT
+#define DRAW_BOOL(name) answer->name = prop_chance(prop, 1, 2);
+	PLAN_ANSWER_BOOL_LIST(DRAW_BOOL)
+#undef DRAW_BOOL
+#define DRAW_VALUE(name, maximum) answer->name = draw_value(prop, maximum);
+	PLAN_ANSWER_NUMBER_LIST(DRAW_VALUE)
+#undef DRAW_VALUE
+	answer->short_trace = draw_words(prop);
+	answer->stretch_count = prop_range(prop, 0, PLAN_STRETCHES_MAX);
+	for (uint32_t i = 0; i < answer->stretch_count; i++) {
+		double from = (double)prop_below(prop, 100) / 8;
+		answer->stretches[i] =
+			(struct plan_stretch){from, from + (double)prop_below(prop, 9) / 8};
+	}
+	answer->sampling.interval = draw_interval(prop);
+	answer->sampling.replicates = draw_value(prop, 2);
+	answer->sampling.window_s = draw_value(prop, 2);
+	answer->sampling.method = draw_words(prop);
+	answer->sampling.text = draw_words(prop);
+	answer->model.interval = draw_interval(prop);
+	answer->model.error = draw_value(prop, 2);
+	answer->model.is_guess = prop_chance(prop, 1, 2);
+	answer->model.text = draw_words(prop);
+	answer->alone.requests = draw_value(prop, 2);
+	answer->alone.misses = draw_value(prop, 2);
+	answer->alone.longest_tokens = draw_value(prop, 2);
+}
+
+static void require_interval(
+	const struct plan_interval *found, const struct plan_interval *expected)
+{
+	require_number("low", found->low, expected->low);
+	require_number("high", found->high, expected->high);
+}
+
+static void require_answer(const struct plan_answer *found, const struct plan_answer *expected)
+{
+#define REQUIRE_TEXT(name) require_text(#name, found->name, expected->name);
+	PLAN_ANSWER_TEXT_LIST(REQUIRE_TEXT)
+#undef REQUIRE_TEXT
+#define REQUIRE_BOOL(name) require_equal(found->name, expected->name);
+	PLAN_ANSWER_BOOL_LIST(REQUIRE_BOOL)
+#undef REQUIRE_BOOL
+#define REQUIRE_VALUE(name, maximum) require_number(#name, found->name, expected->name);
+	PLAN_ANSWER_NUMBER_LIST(REQUIRE_VALUE)
+#undef REQUIRE_VALUE
+	require_text("short_trace", found->short_trace, expected->short_trace);
+	require_equal(found->stretch_count, expected->stretch_count);
+	for (uint32_t i = 0; i < expected->stretch_count; i++) {
+		require(found->stretches[i].from == expected->stretches[i].from &&
+				found->stretches[i].to == expected->stretches[i].to,
+			"stretch %u", i);
+	}
+	require_interval(&found->sampling.interval, &expected->sampling.interval);
+	require_number("replicates", found->sampling.replicates, expected->sampling.replicates);
+	require_number("window_s", found->sampling.window_s, expected->sampling.window_s);
+	require_text("method", found->sampling.method, expected->sampling.method);
+	require_text("sampling", found->sampling.text, expected->sampling.text);
+	require_interval(&found->model.interval, &expected->model.interval);
+	require_number("error", found->model.error, expected->model.error);
+	require_equal(found->model.is_guess, expected->model.is_guess);
+	require_text("model", found->model.text, expected->model.text);
+	require_number("requests", found->alone.requests, expected->alone.requests);
+	require_number("misses", found->alone.misses, expected->alone.misses);
+	require_number("longest", found->alone.longest_tokens, expected->alone.longest_tokens);
+}
+
+/* The plan's own answer and that of its configuration, which are two. */
+static void body_answers(struct prop *prop, const void *context)
+{
+	struct plan_answer whole, own;
+	struct plan_file plan;
+	struct error error = {0};
+	char name[TEMPORARY_PATH_BYTES + 16];
+
+	draw_answer(prop, &whole);
+	draw_answer(prop, &own);
+	snprintf(name, sizeof(name), "%s/%s", (const char *)context, PLAN_SUMMARY);
+	char *text = file_read(name, NULL);
+	cJSON *root = cJSON_Parse(text);
+	cJSON *one = cJSON_GetArrayItem(cJSON_GetObjectItem(root, "configurations"), 0);
+	cJSON_ReplaceItemInObject(root, "answer", plan_answer_json(&whole));
+	cJSON_ReplaceItemInObject(one, "answer", plan_answer_json(&own));
+	char *printed = cJSON_Print(root);
+	file_write(name, printed, strlen(printed));
+	require(plan_file_open(&plan, context, &error) == STATUS_OK, "%s", error.text);
+	require_answer(&plan.answer, &whole);
+	require_answer(&plan.configurations[0].answer, &own);
+	plan_file_close(&plan);
+	cJSON_free(printed);
+	cJSON_Delete(root);
+	free(text);
+}
+
+Test(plan_file, drawn_answers_are_read_as_they_were_written, .timeout = 120)
+{
+	const struct prop_options options = {
+		.name = "answers of a plan", .body = body_answers, .context = path, .trials = 300};
+
+	make_plan(folder, "plan", &made_plan_ordinary, path);
 	cr_assert(prop_holds(&options));
 }
 
