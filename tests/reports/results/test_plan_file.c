@@ -134,7 +134,7 @@ static void require_probe(const struct plan_file *plan, const struct plan_probe 
 	require_equal(found->verdict, expected->verdict);
 	require_text("failure", found->failure, expected->failure);
 	require_text("options", found->options, expected->options);
-#define REQUIRE_NUMBER(name, places, maximum) require_number(#name, found->name, expected->name);
+#define REQUIRE_NUMBER(name, places, most) require_number(#name, found->name, expected->name);
 	PROBE_COLUMN_LIST(NO_NUMBER, REQUIRE_NUMBER)
 #undef REQUIRE_NUMBER
 #undef NO_NUMBER
