@@ -75,6 +75,81 @@ static void require_front(const struct plan_file *plan)
 	}
 }
 
+/* The run of a configuration at the load that passes; NULL: none does. */
+static const struct plan_probe *run_that_passes(const struct plan_file *plan, uint32_t index)
+{
+	struct result_value pass = plan_answer_pass(&plan->configurations[index].answer);
+
+	for (uint64_t i = 0; i < plan->probe_count && pass.has_value; i++) {
+		const struct plan_probe *probe = &plan->probes[i];
+		bool is_main = probe->purpose != PROBE_SAMPLING && probe->purpose != PROBE_MODEL &&
+			       probe->purpose != PROBE_ALONE;
+		if (is_main && probe->configuration == index &&
+			fabs(probe->load.value - pass.value) <= 1e-6) {
+			return probe;
+		}
+	}
+	require(!pass.has_value, "%s has no run at its answer", plan->configurations[index].name);
+	return NULL;
+}
+
+/* Equal up to the places of plan.tsv. */
+static void require_about(const char *name, struct result_value found, struct result_value expected)
+{
+	require(found.has_value == expected.has_value, "%s: a value %s", name,
+		expected.has_value ? "is missing" : "that is not there");
+	require(!found.has_value ||
+			fabs(found.value - expected.value) <= 2e-6 + 1e-5 * expected.value,
+		"%s is %.9g, not %.9g", name, found.value, expected.value);
+}
+
+static struct result_value some(bool has_value, double value)
+{
+	return (struct result_value){has_value, has_value ? value : 0};
+}
+
+/* What an answer says follows from the run at its load: the speed of a user from the median time of
+   a token, goodput from the load that is offered and the share that is within the limits, money
+   from GPUs and tokens. Where no load fails, goodput may be what the run had. */
+static void require_figures(const struct plan_file *plan, uint32_t index)
+{
+	const struct plan_configuration *own = &plan->configurations[index];
+	const struct plan_answer *answer = &own->answer;
+	const struct plan_probe *run = run_that_passes(plan, index);
+	struct result_value best = plan->configurations[0].goodput_per_gpu;
+
+	if (run == NULL) {
+		require(!own->goodput_per_gpu.has_value && !answer->attained.has_value &&
+				!own->on_pareto_front,
+			"%s has figures and no answer", own->name);
+		return;
+	}
+	bool is_offered =
+		run->offered_requests_per_s.has_value && plan_answer_fail(answer).has_value;
+	double goodput = is_offered ? run->offered_requests_per_s.value * run->attained.value
+				    : run->goodput_requests_per_s.value;
+	double gpus = answer->gpus.value, tokens = answer->output_tokens_per_s.value;
+	double price = answer->currency_per_gpu_hour.value;
+	bool has_price = answer->currency_per_gpu_hour.has_value;
+	require_about("attained", answer->attained, run->attained);
+	require_about("the load", answer->offered_requests_per_s, run->offered_requests_per_s);
+	require_about("outside_share", answer->outside_share, run->outside_share);
+	require_about("replicas", answer->replicas, run->replicas);
+	require_about("utilisation", own->utilisation, run->utilisation);
+	require_about("speed", own->speed_per_user,
+		some(run->tpot_p50_ms.value > 0, 1000 / run->tpot_p50_ms.value));
+	if (is_offered || !run->offered_requests_per_s.has_value) {
+		require_about("goodput", answer->goodput_requests_per_s, some(true, goodput));
+	}
+	require_about("goodput a GPU", own->goodput_per_gpu,
+		some(true, answer->goodput_requests_per_s.value / gpus));
+	require_about("throughput a GPU", own->throughput_per_gpu, some(true, tokens / gpus));
+	require_about("a million tokens", answer->cost_per_million_tokens,
+		some(has_price && tokens > 0, gpus * price / 3600 / tokens * 1e6));
+	require_about("of the best", own->against_best,
+		some(best.value > 0, own->goodput_per_gpu.value / best.value));
+}
+
 static void open_plan(struct plan_file *plan, const char *name)
 {
 	static char path[PATH_BYTES];
@@ -83,6 +158,9 @@ static void open_plan(struct plan_file *plan, const char *name)
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	require(plan_file_open(plan, path, &error) == STATUS_OK, "%s", error.text);
 	require_front(plan);
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		require_figures(plan, i);
+	}
 }
 
 /* The load that passes of `quire plan OPTIONS`. */

@@ -173,7 +173,7 @@ static void body_rows(struct prop *prop, const void *context)
 	plan_file_close(&before);
 }
 
-/* Every cell of plan.tsv: each purpose and verdict, each number at its maximum, and none of each. */
+/* Every cell of plan.tsv: each purpose and verdict, each number at its maximum, none of each. */
 Test(plan_file, drawn_rows_are_read_as_they_were_written, .timeout = 120)
 {
 	const struct prop_options options = {
