@@ -150,6 +150,41 @@ static void require_figures(const struct plan_file *plan, uint32_t index)
 		some(best.value > 0, own->goodput_per_gpu.value / best.value));
 }
 
+/* Goodput a GPU is in proportion to the load; of more replicas a GPU has the less of it. */
+static void require_interval(const struct plan_configuration *own)
+{
+	const struct plan_interval *loads = &own->answer.sampling.interval;
+	const struct plan_interval *found = &own->goodput_per_gpu_interval;
+	double pass = plan_answer_pass(&own->answer).value, goodput = own->goodput_per_gpu.value;
+	bool is_there = own->goodput_per_gpu.has_value;
+
+	if (!own->answer.is_least) {
+		require_about("the low end", found->low,
+			some(is_there && loads->low.has_value, goodput * loads->low.value / pass));
+		require_about("the high end", found->high,
+			some(is_there && loads->high.has_value,
+				goodput * loads->high.value / pass));
+	} else if (strcmp(own->answer.vary, "replicas") == 0) {
+		require_about("the low end", found->low,
+			some(is_there && loads->high.has_value,
+				goodput * pass / loads->high.value));
+		require_about("the high end", found->high,
+			some(is_there && loads->low.has_value, goodput * pass / loads->low.value));
+	}
+}
+
+/* A search to its end for the least bounds nothing; loads that fail are told from low to high. */
+static void require_bounds(const struct plan_file *plan, const struct plan_answer *answer)
+{
+	require(!(plan->is_complete && answer->is_least && answer->is_bound),
+		"the least number is a bound");
+	for (uint32_t i = 0; i < answer->stretch_count; i++) {
+		const struct plan_stretch *stretch = &answer->stretches[i];
+		require(stretch->from <= stretch->to && (i == 0 || stretch->from > stretch[-1].to),
+			"stretch %u is out of order", i);
+	}
+}
+
 static void open_plan(struct plan_file *plan, const char *name)
 {
 	static char path[PATH_BYTES];
@@ -160,6 +195,8 @@ static void open_plan(struct plan_file *plan, const char *name)
 	require_front(plan);
 	for (uint32_t i = 0; i < plan->configuration_count; i++) {
 		require_figures(plan, i);
+		require_interval(&plan->configurations[i]);
+		require_bounds(plan, &plan->configurations[i].answer);
 	}
 }
 
@@ -501,6 +538,11 @@ Test(plan, says_what_the_trace_cannot_show)
 	free(text);
 	open_plan(&plan, "span");
 	const struct plan_answer *answer = &plan.answer;
+	const struct plan_probe *run = run_that_passes(&plan, 0);
+	require(run->offered_requests_per_s.value > 2 * run->goodput_requests_per_s.value,
+		"it is served as fast as it comes");
+	require_about("goodput", answer->goodput_requests_per_s, run->goodput_requests_per_s);
+	require_about("throughput", answer->output_tokens_per_s, run->output_tokens_per_s);
 	char *bound = quire(
 		0, "replay @/slow --speedup %.6f --json 2>@/notes", answer->highest_pass.value);
 	char *beyond = quire(0, "replay @/slow --speedup %.6f --json 2>@/notes",
@@ -803,6 +845,45 @@ Test(plan, equal_gpus_are_told_apart_by_head_room)
 			list[0].utilisation.value < list[1].utilisation.value &&
 			list[1].utilisation.value < list[2].utilisation.value,
 		"%s, %s, %s", list[0].name, list[1].name, list[2].name);
+	plan_file_close(&plan);
+}
+
+/* The more traffic draws need, the more replicas, of which each GPU has less. */
+Test(plan, goodput_a_gpu_of_more_replicas_is_less)
+{
+	struct plan_file plan;
+
+	free(quire(0, "plan " DEMO "--replicates 12 --target-rate 40 --router round-robin "
+		      "--precision 0.05 --kv-blocks 300 --out @/g"));
+	open_plan(&plan, "g");
+	const struct plan_configuration *own = &plan.configurations[0];
+	const struct plan_interval *loads = &own->answer.sampling.interval;
+	const struct plan_interval *goodput = &own->goodput_per_gpu_interval;
+	require(loads->low.value < loads->high.value && loads->low.value >= 1, "%g to %g replicas",
+		loads->low.value, loads->high.value);
+	require(goodput->low.value < goodput->high.value, "%g to %g", goodput->low.value,
+		goodput->high.value);
+	plan_file_close(&plan);
+}
+
+/* Of KV blocks the smaller pool is better, in tokens and not in blocks. */
+Test(plan, the_least_pool_is_counted_in_tokens)
+{
+	static const double sizes[] = {16, 2000};
+	struct plan_file plan;
+	double tokens[2];
+
+	free(quire(0, "plan " DEMO "--replicates 0 --vary kv-blocks --rate 3 "
+		      "--grid 'block-size=2000,16' --out @/g"));
+	open_plan(&plan, "g");
+	for (uint32_t i = 0; i < 2; i++) {
+		bool is_small = strcmp(plan.configurations[i].name, "block-size=16") == 0;
+		double blocks = plan.configurations[i].answer.lowest_pass.value;
+		require(is_small == (i == 0), "%s is better", plan.configurations[0].name);
+		tokens[i] = blocks * sizes[i];
+	}
+	require(tokens[0] < tokens[1] && tokens[0] / sizes[0] > tokens[1] / sizes[1],
+		"%g tokens before %g", tokens[0], tokens[1]);
 	plan_file_close(&plan);
 }
 
