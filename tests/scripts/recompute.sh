@@ -124,7 +124,7 @@ busy=(--replicas 3 --speedup 3)
 come_and_go=(--outages fail:1@40,join:1@60,drain:0@50,join:0@80)
 replay limited "$demo" "${busy[@]}" --replica-limit 20 --warmup 300 --cooldown 200
 recompute limited waiting.lost_s=0 tokens.lost=0
-replay queued "$demo" "${busy[@]}" --replica-limit 40 --router-queue 5 --warmup 300
+replay queued "$demo" "${busy[@]}" --replica-limit 25 --router-queue 5 --warmup 300
 recompute queued
 says queued "found the router's queue full"
 replay failing "$demo" "${busy[@]}" "${come_and_go[@]}"
