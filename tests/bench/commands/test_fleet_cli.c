@@ -560,7 +560,7 @@ Test(fleet_cli, uncalibrated_groups_are_named, .timeout = 60)
    are no groups the run is. */
 Test(fleet_cli, groups_beyond_their_memory_are_told_of, .timeout = 60)
 {
-	static const char *const kinds[] = {"-\t-", "-\t9000000", "l40s-datasheet\t9000000"};
+	static const char *const kinds[] = {"-\t-", "-\t90000", "l40s-datasheet\t90000"};
 	struct replay_fixture fixture;
 	char table[PATH_BYTES], text[256];
 
@@ -573,10 +573,10 @@ Test(fleet_cli, groups_beyond_their_memory_are_told_of, .timeout = 60)
 			temporary_write(fixture.folder, "fleet.tsv", text, table);
 			char *told = told_by(RUN(fixture.trace, "--trace-block-size", "16", "--out",
 				fixture.out, "--force", "--fleet", table));
-			require((strstr(told, "group one of --fleet has 9000000 KV blocks") !=
+			require((strstr(told, "group one of --fleet has 90000 KV blocks") !=
 					NULL) == (first > 0),
 				"%s: %s", text, told);
-			require((strstr(told, "group two of --fleet has 9000000 KV blocks") !=
+			require((strstr(told, "group two of --fleet has 90000 KV blocks") !=
 					NULL) == (other > 0),
 				"%s: %s", text, told);
 			require(strstr(told, "warning: ") == NULL, "%s", told);
@@ -584,8 +584,8 @@ Test(fleet_cli, groups_beyond_their_memory_are_told_of, .timeout = 60)
 		}
 	}
 	char *told = told_by(RUN(fixture.trace, "--trace-block-size", "16", "--out", fixture.out,
-		"--force", "--replicas", "2", "--kv-blocks", "9000000"));
-	require(strstr(told, "warning: 9000000 KV blocks are more than the memory of") != NULL,
+		"--force", "--replicas", "2", "--kv-blocks", "90000"));
+	require(strstr(told, "warning: 90000 KV blocks are more than the memory of") != NULL,
 		"%s", told);
 	free(told);
 	replay_fixture_close(&fixture);
