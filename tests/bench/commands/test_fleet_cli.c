@@ -585,8 +585,8 @@ Test(fleet_cli, groups_beyond_their_memory_are_told_of, .timeout = 60)
 	}
 	char *told = told_by(RUN(fixture.trace, "--trace-block-size", "16", "--out", fixture.out,
 		"--force", "--replicas", "2", "--kv-blocks", "90000"));
-	require(strstr(told, "warning: 90000 KV blocks are more than the memory of") != NULL,
-		"%s", told);
+	require(strstr(told, "warning: 90000 KV blocks are more than the memory of") != NULL, "%s",
+		told);
 	free(told);
 	replay_fixture_close(&fixture);
 }
