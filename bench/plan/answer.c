@@ -32,13 +32,11 @@ static const struct probe_figures *alone_of(const struct track *track)
 }
 
 /* GPUs at a load: of a run that passes they are known, else those of one replica count. */
-static uint64_t gpus_of(const struct plan *plan, const struct plan_configuration_state *state,
-	const struct probe_figures *figures)
+static uint64_t gpus_of(
+	const struct plan_configuration_state *state, const struct probe_figures *figures)
 {
-	const struct replay_config *config = &plan->request->run.config;
-
-	return config->fleet != NULL || figures == NULL ? state->gpus
-							: state->gpus * figures->replicas;
+	return figures == NULL ? state->unit_gpus
+			       : state->unit_gpus * figures->replicas / state->unit_replicas;
 }
 
 static void set_loads(
@@ -404,7 +402,7 @@ static void answer_configuration(struct answers *answers, uint32_t index)
 	own->fail = figures_at(track, found.fail_probe);
 	own->alone = alone_of(track);
 	own->track = track;
-	own->gpus = gpus_of(plan, state, own->pass);
+	own->gpus = gpus_of(state, own->pass);
 	own->is_limited = own->is_found && !found.has_fail && found.is_complete &&
 			  state->limit != LIMIT_NONE && found.highest_pass == found.hardest;
 	set_loads(&own->answer, plan, &found);

@@ -178,7 +178,6 @@ static struct probe_figures figures_of(
 		.seats_peak = outcome->seats_peak,
 		.budget_peak = outcome->budget_peak,
 		.replicas = config->replicas,
-		.gpus = config->replicas * config->tensor_parallel_size,
 		.kv_blocks = outcome->kv_blocks,
 		.trace_xxh64 = outcome->trace_xxh64,
 		.trace_requests = outcome->submitted,

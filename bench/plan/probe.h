@@ -52,7 +52,7 @@ struct probe_figures {
 	double wait_s[WAIT_CAUSE_COUNT];
 	uint32_t vain_causes; /* of which more would not help: run_outcome.h */
 	uint64_t preemptions;
-	uint64_t replicas, gpus; /* gpus: of all replicas */
+	uint64_t replicas;
 	uint64_t kv_blocks, trace_xxh64, result_hash, trace_requests;
 };
 

@@ -1017,10 +1017,35 @@ Test(plan, names_each_profile_of_a_fleet_once)
 	open_plan(&plan, "f");
 	cr_assert_str_eq(plan.configurations[0].profile,
 		"my-profile.json, profile.json, profile.json2.json");
-	require(plan.configurations[0].gpus == 5, "%g GPUs", plan.configurations[0].gpus);
+	require(plan.configurations[0].gpus == 1, "%g GPUs", plan.configurations[0].gpus);
 	plan_file_close(&plan);
 	text_deinit(&table);
 	free(profile);
+}
+
+/* Replicas of one GPU and of two: what a GPU carries is the same figure from the answer and from
+   the run that it is, of which a page draws one as a ring and the other as a point. */
+Test(plan, gpus_of_unlike_replicas_are_those_of_their_runs)
+{
+	struct plan_file plan;
+	bool is_met = false;
+
+	temporary_write(folder, "fleet.tsv",
+		"group\treplicas\ttensor_parallel_size\none\t1\t1\ntwo\t2\t2\n", NULL);
+	free(quire(0, "plan " TRACE " --max-requests 50 --slo-ttft-ms 2000 --replicates 0 "
+		      "--gpu h200-datasheet --router round-robin --fleet @/fleet.tsv --out @/f"));
+	open_plan(&plan, "f");
+	const struct plan_configuration *one = &plan.configurations[0];
+	require_equal(one->answer.gpus.value, 5);
+	for (uint64_t i = 0; i < plan.probe_count; i++) {
+		const struct plan_probe *probe = &plan.probes[i];
+		double gpus = one->gpus * probe->replicas.value;
+		double own = probe->output_tokens_per_s.value / gpus;
+		cr_expect_float_eq(gpus, 5, 1e-9, "%g GPUs", gpus);
+		is_met = is_met || fabs(own / one->throughput_per_gpu.value - 1) < 1e-6;
+	}
+	require(is_met, "no run has %g tokens/s a GPU", one->throughput_per_gpu.value);
+	plan_file_close(&plan);
 }
 
 /* What is printed of it is in the file, for the page. */
