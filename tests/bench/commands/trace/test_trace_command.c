@@ -420,6 +420,63 @@ Test(trace_command, convert_keeps_the_size_of_blocks_though_a_row_has_no_ids)
 	}
 }
 
+/* Sessions of three turns, whose delays are none, 0 or some; the ids are shared. */
+static char *sessions_trace(bool has_delays)
+{
+	static const char *const delays[] = {"", ",\"delay\":0", ",\"delay\":1500.5"};
+	char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+
+	for (int i = 0; i < 90; i++) {
+		fprintf(file,
+			"{\"timestamp\":%d,\"input_length\":%d,\"output_length\":%d,"
+			"\"session_id\":\"s%d\"%s%s,\"block_size\":16,\"hash_ids\":[%d,%d]}\n",
+			10 * i, 32 + i % 15, 5 + i % 7, i % 30,
+			i < 30 || !has_delays ? "" : delays[i % 30 % 3],
+			i % 4 == 0 ? ",\"priority\":3" : "", i % 5, 100 + i);
+	}
+	fclose(file);
+	return text;
+}
+
+/* The requests of a run of the trace. The caller frees it. */
+static char *replayed(const char *trace, const char *options)
+{
+	char command[COMMAND_BYTES], path[2 * TEMPORARY_PATH_BYTES];
+
+	snprintf(command, sizeof(command), "replay @/%s %s --out @/run --force", trace, options);
+	require_good(command);
+	snprintf(path, sizeof(path), "%s/run/requests.tsv", folder);
+	return file_read(path, NULL);
+}
+
+/* A delay of 0 is one: without it a drawn arrival keeps the gap of the trace. */
+Test(trace_command, a_converted_trace_is_replayed_alike)
+{
+	static const char *const options[] = {"--sessions open --rate 20", "--sessions closed",
+		"--sessions closed --rate 20", "--sessions closed --rate 200 --policy vllm "
+					       "--scheduling-policy priority --max-num-seqs 4"};
+	char path[TEMPORARY_PATH_BYTES];
+	char *with = sessions_trace(true), *without = sessions_trace(false);
+
+	temporary_write(folder, "with.jsonl", with, path);
+	temporary_write(folder, "without.jsonl", without, path);
+	require_good("trace convert @/with.jsonl --out @/again.jsonl");
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		char *first = replayed("with.jsonl", options[i]);
+		char *again = replayed("again.jsonl", options[i]);
+		char *other = replayed("without.jsonl", options[i]);
+		require(strcmp(first, again) == 0, "another run with %s", options[i]);
+		require((strcmp(first, other) == 0) == (i == 0), "delays and %s", options[i]);
+		free(first);
+		free(again);
+		free(other);
+	}
+	free(with);
+	free(without);
+}
+
 Test(trace_command, convert_leaves_nothing_of_a_bad_file)
 {
 	char path[TEMPORARY_PATH_BYTES];
