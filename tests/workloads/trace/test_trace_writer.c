@@ -34,8 +34,8 @@ static uint64_t draw_ns(struct prop *prop)
 
 static uint32_t draw_length(struct prop *prop)
 {
-	static const uint32_t edges[] = {1, 2, 9, 511, 512, 513, 1 << 20, TRACE_LENGTH_MAX - 1,
-		TRACE_LENGTH_MAX};
+	static const uint32_t edges[] = {
+		1, 2, 9, 511, 512, 513, 1 << 20, TRACE_LENGTH_MAX - 1, TRACE_LENGTH_MAX};
 
 	return edges[prop_below(prop, sizeof(edges) / sizeof(edges[0]))];
 }
@@ -54,8 +54,8 @@ static void draw_ids(struct prop *prop, struct drawn_rows *drawn, uint32_t index
 	static const uint64_t edges[] = {0, 1, 9, 10, 4096, UINT32_MAX, INT64_MAX - 1, INT64_MAX};
 	struct trace_row *row = &drawn->rows[index];
 	uint32_t block = drawn->block_size == 0 ? MOONCAKE_BLOCK_SIZE : drawn->block_size;
-	uint32_t whole = prop_chance(prop, 1, 4) ? prop_range(prop, 0, IDS_MAX - 1)
-						 : prop_range(prop, 0, 3);
+	uint32_t whole =
+		prop_chance(prop, 1, 4) ? prop_range(prop, 0, IDS_MAX - 1) : prop_range(prop, 0, 3);
 	uint32_t rest = (uint32_t)prop_below(prop, block);
 	uint64_t most = edges[prop_below(prop, sizeof(edges) / sizeof(edges[0]))];
 

@@ -455,8 +455,9 @@ static char *replayed(const char *trace, const char *options)
 Test(trace_command, a_converted_trace_is_replayed_alike)
 {
 	static const char *const options[] = {"--sessions open --rate 20", "--sessions closed",
-		"--sessions closed --rate 20", "--sessions closed --rate 200 --policy vllm "
-					       "--scheduling-policy priority --max-num-seqs 4"};
+		"--sessions closed --rate 20",
+		"--sessions closed --rate 200 --policy vllm "
+		"--scheduling-policy priority --max-num-seqs 4"};
 	char path[TEMPORARY_PATH_BYTES];
 	char *with = sessions_trace(true), *without = sessions_trace(false);
 
