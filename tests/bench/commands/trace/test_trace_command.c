@@ -207,6 +207,55 @@ Test(trace_command, make_writes_the_same_twice)
 	free(second);
 }
 
+/* Arrivals of a trace in [from_ms, to_ms). */
+static double arrivals_between(const char *text, double from_ms, double to_ms)
+{
+	double count = 0;
+
+	for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
+		double at_ms = atof(line + strlen("{\"timestamp\":"));
+		count += at_ms >= from_ms && at_ms < to_ms;
+	}
+	return count;
+}
+
+/* Without chance each period has as many arrivals as at the mean of both rates. Where a period
+   begins the rate is the first one, and in its middle the second; of the 30 steps that a period has
+   the one about these times is watched. */
+Test(trace_command, a_wave_has_its_period_and_both_rates)
+{
+	static const struct {
+		double period_s, first, second;
+	} waves[] = {{300, 2, 12}, {60, 50, 10}, {12.5, 40, 120}, {100, 30, 30}};
+
+	for (size_t i = 0; i < sizeof(waves) / sizeof(waves[0]); i++) {
+		double period_ms = 1000 * waves[i].period_s, step_ms = period_ms / 30;
+		double first = waves[i].first / 1000, second = waves[i].second / 1000;
+		double expected = (first + second) / 2 * period_ms;
+		double steep = fabs(first - second) * step_ms / 5;
+		char command[COMMAND_BYTES];
+		snprintf(command, sizeof(command),
+			"trace make --input 5 --output 5 --arrivals constant --requests %.0f "
+			"--wave %g:%g:%g --out -",
+			3.6 * expected, waves[i].period_s, waves[i].first, waves[i].second);
+		char *text = quire_output(folder, 0, command);
+		for (int period = 0; period < 3; period++) {
+			double at_ms = period * period_ms, middle_ms = at_ms + period_ms / 2;
+			double count = arrivals_between(text, at_ms, at_ms + period_ms);
+			require(fabs(count - expected) <= 2, "%s: %g in period %d", command, count,
+				period);
+			count = arrivals_between(text, at_ms - step_ms / 2, at_ms + step_ms / 2);
+			require(period == 0 || fabs(count - first * step_ms) <= 2 + steep,
+				"%s: %g where period %d begins", command, count, period);
+			count = arrivals_between(
+				text, middle_ms - step_ms / 2, middle_ms + step_ms / 2);
+			require(fabs(count - second * step_ms) <= 2 + steep,
+				"%s: %g in the middle of period %d", command, count, period);
+		}
+		free(text);
+	}
+}
+
 Test(trace_command, presets_are_changed_by_options)
 {
 	require_good("trace make --preset chat --requests 50 --wave 60:1:5 --out @/wave.jsonl");
