@@ -26,8 +26,8 @@ static const char *const characters[] = {"a", "\x7f", "\xc2\x80", "\xdf\xbf", "\
 
 enum { CHARACTERS = sizeof(characters) / sizeof(characters[0]) };
 
-/* By the limit of its tokens; by the token that ends a text; by the limit, at that very token, which
-   is ignored. */
+/* By the limit of its tokens; by the token that ends a text; by the limit, at that very token,
+   which is ignored. */
 enum end { END_LENGTH, END_STOPPED, END_IGNORED, END_COUNT };
 
 struct answer {
