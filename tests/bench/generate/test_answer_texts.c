@@ -34,6 +34,7 @@ struct answer {
 	char bytes[ANSWER_BYTES];
 	uint32_t byte_count; /* as many tokens, and one more that ends it or is ignored */
 	enum end end;
+	float temperature;
 	char text[ANSWER_BYTES + CHARACTER_BYTES];
 };
 
@@ -93,7 +94,9 @@ static void add_answer(struct scene *scene, const uint32_t *drawn, uint32_t draw
 	struct answer *answer = &scene->answers[scene->count++];
 	uint32_t left = byte_count;
 
-	*answer = (struct answer){.byte_count = byte_count, .end = end};
+	*answer = (struct answer){.byte_count = byte_count,
+		.end = end,
+		.temperature = (float)(scene->count * 7 % 5) / 4};
 	for (uint32_t i = 0; i < drawn_count && left > 0; i++) {
 		const char *character = characters[drawn[i]];
 		uint32_t bytes = (uint32_t)strlen(character);
@@ -105,7 +108,7 @@ static void add_answer(struct scene *scene, const uint32_t *drawn, uint32_t draw
 	require(left == 0 && strlen(answer->bytes) == byte_count, "too few characters");
 }
 
-/* A runner that computes nothing. */
+/* A runner that computes nothing; each row has its own prompt's temperature. */
 static enum status say(void *state, const struct batch *batch, int32_t *token_ids,
 	struct step_time *time, struct error *error)
 {
@@ -116,6 +119,8 @@ static enum status say(void *state, const struct batch *batch, int32_t *token_id
 	for (uint32_t i = 0; i < batch->row_count; i++) {
 		const struct answer *answer = &scene->answers[batch->request[i]];
 		uint32_t at = batch->sample_position[i] - PROMPT_TOKENS;
+		require(batch->temperature[i] == answer->temperature, "the temperature is %g",
+			(double)batch->temperature[i]);
 		if (batch->is_sampled[i]) {
 			*token_ids++ = at < answer->byte_count
 					       ? scene->byte_ids[(unsigned char)answer->bytes[at]]
@@ -133,6 +138,7 @@ static void make_prompts(const struct scene *scene, struct generate_prompts *pro
 			.max_tokens = answer->end == END_STOPPED
 					      ? 100
 					      : answer->byte_count + (answer->end == END_IGNORED),
+			.temperature = answer->temperature,
 			.ignore_eos = answer->end == END_IGNORED};
 		generate_prompts_add(prompts, "", 0, &prompt);
 		for (uint32_t k = 0; k < PROMPT_TOKENS; k++) {

@@ -308,3 +308,20 @@ Test(replicates, configurations_have_windows_for_the_longest_latency, .timeout =
 	require(regimes[0] > 0 && regimes[1] > 0 && regimes[2] > 0, "%d %d %d", regimes[0],
 		regimes[1], regimes[2]);
 }
+
+/* Windows that are given are what they are, however long latencies last. */
+Test(replicates, given_windows_are_drawn)
+{
+	struct plan_file plan;
+
+	plan_with(&plan, "given", "--replicates 8 --resample-seed 3 --resample-window 2.5");
+	cr_assert_float_eq(plan.answer.sampling.window_s.value, 2.5, 1e-9);
+	cr_assert_not_null(strstr(plan.answer.sampling.text, "in windows of 2.5 s"));
+	cr_assert_null(strstr(plan.answer.sampling.text, "too short"));
+	for (uint64_t i = 0; i < plan.probe_count; i++) {
+		const struct plan_probe *run = &plan.probes[i];
+		require(run->purpose != PROBE_SAMPLING || run->resample_window_s.value == 2.5,
+			"windows of %g s", run->resample_window_s.value);
+	}
+	plan_file_close(&plan);
+}
