@@ -524,9 +524,12 @@ static void require_unfit(const struct fixture *fixture, const struct engine_con
 	struct generation generation;
 	struct error error = {STATUS_OK, ""};
 
+	/* The one before it fits. */
+	add_prompt(&prompts, "1", 5, 0.0F);
 	add_prompt(&prompts, text, 30, 0.0F);
 	prompts.path = "prompts.jsonl";
-	prompts.items[0].line = 7;
+	prompts.items[0].line = 6;
+	prompts.items[1].line = 7;
 	require_equal(
 		generate_prompts_encode(&prompts, fixture->tokenizer, NULL, &error), STATUS_OK);
 	enum status status =

@@ -155,6 +155,50 @@ Test(generate_output, one_answer_is_its_text_alone)
 	process_result_free(&plain);
 }
 
+/* Tokens are bytes or several of them, so that many of these answers end within a character. */
+Test(generate_output, an_answer_of_any_length_has_the_text_of_its_tokens)
+{
+	enum { LENGTHS = 120 };
+	struct text prompts = {0}, expected = {0};
+	int cut = 0;
+
+	for (int i = 1; i <= LENGTHS; i++) {
+		text_format(&prompts,
+			"{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": %d}\n", i);
+	}
+	temporary_write(folder, "lengths.jsonl", prompts.bytes, NULL);
+	struct process_result json =
+		run_well(GENERATE "--ignore-eos --prompts lengths.jsonl --json");
+	struct process_result plain = run_well(GENERATE "--ignore-eos --prompts lengths.jsonl");
+	const char *line = json.out;
+	for (int i = 0; i < LENGTHS; i++) {
+		char *text = take_answer(&line, i);
+		text_format(&expected, "%s==> %d of %d: \"a\"\n%s\n", i == 0 ? "" : "\n", i + 1,
+			LENGTHS, text);
+		size_t bytes = strlen(text);
+		bool is_cut = bytes >= 3 && strcmp(text + bytes - 3, "\xef\xbf\xbd") == 0;
+		if (is_cut && cut++ < 3) {
+			char command[200];
+			snprintf(command, sizeof(command),
+				"generate --model . --weights dummy:3 --ignore-eos --prompt a "
+				"--temperature 0 --max-tokens %d",
+				i + 1);
+			struct process_result alone = run_well(command);
+			require(strlen(alone.out) == bytes + 1 &&
+					memcmp(alone.out, text, bytes) == 0,
+				"%d tokens alone: %s", i + 1, alone.out);
+			process_result_free(&alone);
+		}
+		free(text);
+	}
+	require(cut > 3, "%d answers end within a character", cut);
+	cr_assert_str_eq(plain.out, expected.bytes);
+	process_result_free(&json);
+	process_result_free(&plain);
+	text_deinit(&prompts);
+	text_deinit(&expected);
+}
+
 /* A chat is its text in the template, whatever else is asked for. */
 Test(generate_output, a_chat_is_a_prompt_in_the_template)
 {

@@ -2,9 +2,12 @@
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/commands/commands.h"
+#include "engine/base/text.h"
+#include "tests/harness/property.h"
 #include "tests/harness/require.h"
 
 /* How help is laid out: usages on the left, their texts from column 35 on, lines of at most 100
@@ -131,22 +134,127 @@ Test(help, words_default_and_alias_follow_the_text)
 	cr_assert_str_eq(text, "how; also -x");
 }
 
+/* ---- the layout, naively ---- */
+
+/* A word goes to a line of its own unless it fits behind those before it. */
+static void lay_out(struct text *out, const char *text)
+{
+	char *words = strdup(text);
+	size_t column = TEXT_COLUMN;
+	char *rest = NULL;
+
+	for (char *word = strtok_r(words, " ", &rest); word != NULL;
+		word = strtok_r(NULL, " ", &rest)) {
+		size_t bytes = strlen(word);
+		bool is_first = word == words;
+		bool fits = column + 1 + bytes <= WIDTH;
+		if (!is_first && !fits) {
+			text_format(out, "\n%*s", TEXT_COLUMN, "");
+			column = TEXT_COLUMN;
+		} else if (!is_first) {
+			text_add(out, " ");
+			column++;
+		}
+		text_add(out, word);
+		column += bytes;
+	}
+	text_add(out, "\n");
+	free(words);
+}
+
+static void lay_out_option(struct text *out, const struct option *option)
+{
+	char usage[OPTION_USAGE_BYTES], help[OPTION_HELP_BYTES];
+
+	if (option->kind == OPTION_HEADING) {
+		text_format(out, "\n%s\n", option->help);
+		return;
+	}
+	option_usage(option, usage);
+	option_help(option, help);
+	if (2 + strlen(usage) + 2 <= TEXT_COLUMN) {
+		text_format(out, "  %s%*s", usage, (int)(TEXT_COLUMN - 2 - strlen(usage)), "");
+	} else {
+		text_format(out, "  %s\n%*s", usage, TEXT_COLUMN, "");
+	}
+	lay_out(out, help);
+}
+
+/* Words as long as a line of the column and around it, and short ones. */
+static void draw_words(struct prop *prop, char *text, size_t size, uint32_t count)
+{
+	static const uint32_t lengths[] = {1, 2, 3, 5, 7, 11, 20, 30, 31, 32, 33, 64, 65, 66, 67};
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t bytes = lengths[prop_below(prop, prop_chance(prop, 1, 3) ? 15 : 7)];
+		if (used + bytes + 2 > size) {
+			return;
+		}
+		used += (size_t)snprintf(text + used, size - used, "%s", i == 0 ? "" : " ");
+		memset(text + used, 'a' + (char)(i % 26), bytes);
+		used += bytes;
+		text[used] = '\0';
+	}
+}
+
+enum { DRAWN = 6, DRAWN_BYTES = 400 };
+
+static void body_layout(struct prop *prop, const void *context)
+{
+	char names[DRAWN][DRAWN_BYTES], helps[DRAWN][DRAWN_BYTES];
+	struct option options[DRAWN] = {{0}};
+	const struct command command = {.name = "try",
+		.arguments = "A",
+		.summary = "tries",
+		.options = options,
+		.option_count = prop_range(prop, 1, DRAWN)};
+	struct text expected = {0};
+
+	(void)context;
+	text_add(&expected, "quire try A\n\ntries\n");
+	for (uint32_t i = 0; i < command.option_count; i++) {
+		draw_words(prop, names[i], 66, 1);
+		draw_words(prop, helps[i], DRAWN_BYTES, prop_range(prop, 1, 20));
+		options[i] = (struct option){.name = names[i],
+			.kind = prop_chance(prop, 1, 2) ? OPTION_TEXT : OPTION_FLAG,
+			.argument = "VALUE",
+			.initial = prop_chance(prop, 1, 3) ? "seven" : NULL,
+			.alias = prop_chance(prop, 1, 3) ? "s" : NULL,
+			.help = helps[i]};
+		if (prop_chance(prop, 1, 6)) {
+			options[i] = (struct option){.kind = OPTION_HEADING, .help = "Some"};
+		}
+		prop_log(prop, "--%s: %s", names[i], helps[i]);
+		lay_out_option(&expected, &options[i]);
+	}
+	const char *found = help_of(&command);
+	require(strcmp(found, expected.bytes) == 0, "found\n%s\nexpected\n%s", found,
+		expected.bytes);
+	text_deinit(&expected);
+}
+
+/* Lines are filled as far as they go. */
+Test(help, drawn_options_are_laid_out_as_by_hand)
+{
+	const struct prop_options options = {
+		.name = "layout of help", .body = body_layout, .trials = 500};
+
+	cr_assert(prop_holds(&options));
+}
+
+/* ---- the program's own ---- */
+
 static void require_options(const struct command *command, const char *text)
 {
 	struct option option;
 
 	for (uint32_t i = 0; command_option(command, i, &option); i++) {
-		char usage[OPTION_USAGE_BYTES + 8], help[OPTION_HELP_BYTES];
-		if (option.kind == OPTION_HEADING) {
-			require(strstr(text, option.help) != NULL, "no '%s'", option.help);
-			continue;
-		}
-		snprintf(usage, sizeof(usage), "\n  --%s", option.name);
-		require(strstr(text, usage) != NULL, "%s: no --%s", command->name, option.name);
-		option_help(&option, help);
-		help[strcspn(help, " ")] = '\0';
-		require(strstr(text, help) != NULL, "%s: no text of --%s", command->name,
-			option.name);
+		struct text block = {0};
+		lay_out_option(&block, &option);
+		require(strstr(text, block.bytes) != NULL, "%s: not there as\n%s", command->name,
+			block.bytes);
+		text_deinit(&block);
 	}
 }
 

@@ -1,10 +1,13 @@
 #include "bench/plan/replicates.h"
 
+#include <cJSON.h>
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/plan/bands.h"
 #include "sim/profile.h"
 #include "tests/harness/files.h"
 #include "tests/harness/process.h"
@@ -186,6 +189,139 @@ Test(replicates, none_are_made_where_none_are_asked_for)
 	cr_assert(!plan.answer.model.interval.low.has_value);
 	for (uint64_t i = 0; i < plan.probe_count; i++) {
 		cr_assert_neq(plan.probes[i].purpose, PROBE_SAMPLING);
+	}
+	plan_file_close(&plan);
+}
+
+/* ---- windows ---- */
+
+/* From the first row of folder/trace.jsonl to the last one, and how many there are. */
+struct span {
+	double seconds, rows;
+};
+
+static struct span span_of_trace(void)
+{
+	char path[TEMPORARY_PATH_BYTES + 32];
+	struct span span = {0, 0};
+	double first_ms = 0, last_ms = 0;
+
+	snprintf(path, sizeof(path), "%s/trace.jsonl", folder);
+	char *text = file_read(path, NULL);
+	for (const char *line = text, *end = NULL; *line != '\0'; line = end + 1) {
+		cJSON *row = cJSON_ParseWithOpts(line, &end, false);
+		require(row != NULL && *end == '\n', "no row: %.40s", line);
+		last_ms = cJSON_GetObjectItem(row, "timestamp")->valuedouble;
+		first_ms = span.rows == 0 ? last_ms : first_ms;
+		span.rows++;
+		cJSON_Delete(row);
+	}
+	free(text);
+	span.seconds = (last_ms - first_ms) / 1000;
+	return span;
+}
+
+/* How long the latency of a configuration's answer lasts in the time of the trace. */
+static double latency_s(const struct plan_file *plan, uint32_t index, const struct span *span)
+{
+	struct result_value pass = plan_answer_pass(&plan->configurations[index].answer);
+
+	for (uint64_t i = 0; i < plan->probe_count; i++) {
+		const struct plan_probe *run = &plan->probes[i];
+		bool is_search = run->purpose <= PROBE_SHAPE && run->configuration == index;
+		if (is_search && fabs(run->load.value - pass.value) < 1e-6) {
+			return run->e2e_p99_ms.value / 1000 * run->offered_requests_per_s.value *
+			       span->seconds / (span->rows - 1);
+		}
+	}
+	require(false, "no run of the answer");
+	return 0;
+}
+
+/* All configurations draw windows of one length: BAND_LATENCIES of the longest latency among them,
+   within the parts that a trace may be cut into. Returns which of these it is: -1, 0 or 1. */
+static int require_windows(const struct plan_file *plan, const struct span *span)
+{
+	double longest_s = 0, least = span->seconds / BAND_WINDOWS_MOST;
+	double most = span->seconds / BAND_WINDOWS_MIN;
+
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		longest_s = fmax(longest_s, latency_s(plan, i, span));
+	}
+	double needed_s = longest_s * BAND_LATENCIES;
+	double expected_s = fmin(fmax(needed_s, least), most);
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		const struct plan_configuration *own = &plan->configurations[i];
+		double found_s = own->answer.sampling.window_s.value;
+		require(found_s <= expected_s + 1e-4 && found_s > expected_s - 1.1e-3,
+			"%s: windows of %g s, not %g s", own->name, found_s, expected_s);
+		const char *take = strstr(own->answer.sampling.text, "latency take ");
+		bool has_text = own->answer.sampling.interval.low.has_value ||
+				own->answer.sampling.interval.high.has_value;
+		require((take != NULL) == (has_text && needed_s > most), "%s: %s", own->name,
+			own->answer.sampling.text);
+		require(take == NULL || fabs(atof(take + 13) - needed_s * BAND_WINDOWS_MIN) < 0.51,
+			"%s: %s, not %g", own->name, take, needed_s * BAND_WINDOWS_MIN);
+	}
+	for (uint64_t i = 0; i < plan->probe_count; i++) {
+		const struct plan_probe *run = &plan->probes[i];
+		require(run->purpose != PROBE_SAMPLING ||
+				fabs(run->resample_window_s.value -
+					plan->configurations[0].answer.sampling.window_s.value) <
+					1e-6,
+			"a run of other windows");
+	}
+	return needed_s > most ? 1 : needed_s < least ? -1 : 0;
+}
+
+/* The longest latency is that of the first, of the last, or of one between them. */
+Test(replicates, configurations_have_windows_for_the_longest_latency, .timeout = 120)
+{
+	static const char *const orders[] = {"132", "312", "123"};
+	/* Of too short a trace the text says what it takes, where there is an interval. */
+	static const char *const limits[] = {"--slo-e2e-ms 9 --replicates 1",
+		"--slo-e2e-ms 20 --replicates 1", "--slo-e2e-ms 20 --replicates 1 --vary rate",
+		"--slo-e2e-ms 100 --replicates 8"};
+	int regimes[3] = {0};
+
+	free(quire_output(folder, 0,
+		"trace make --requests 2000 --input 20 --output 5 --rate 10 --seed 3 --out "
+		"@/trace.jsonl"));
+	struct span span = span_of_trace();
+	for (size_t i = 0; i < 3 * sizeof(limits) / sizeof(limits[0]); i++) {
+		char line[1024], path[TEMPORARY_PATH_BYTES + 32];
+		const char *seats = orders[i % 3];
+		struct plan_file plan;
+		struct error error = {0};
+		snprintf(line, sizeof(line),
+			"plan @/trace.jsonl --gpu h200-qwen3-0.6b --attain 0.99 --precision 0.1 "
+			"%s --try '--max-num-seqs %c' --try '--max-num-seqs %c' "
+			"--try '--max-num-seqs %c' --out @/windows%zu",
+			limits[i / 3], seats[0], seats[1], seats[2], i);
+		free(quire_output(folder, 0, line));
+		snprintf(path, sizeof(path), "%s/windows%zu", folder, i);
+		require(plan_file_open(&plan, path, &error) == STATUS_OK, "%s", error.text);
+		require_equal(plan.configuration_count, 3);
+		regimes[1 + require_windows(&plan, &span)]++;
+		plan_file_close(&plan);
+	}
+	require(regimes[0] > 0 && regimes[1] > 0 && regimes[2] > 0, "%d %d %d", regimes[0],
+		regimes[1], regimes[2]);
+}
+
+/* Windows that are given are what they are, however long latencies last. */
+Test(replicates, given_windows_are_drawn)
+{
+	struct plan_file plan;
+
+	plan_with(&plan, "given", "--replicates 8 --resample-seed 3 --resample-window 2.5");
+	cr_assert_float_eq(plan.answer.sampling.window_s.value, 2.5, 1e-9);
+	cr_assert_not_null(strstr(plan.answer.sampling.text, "in windows of 2.5 s"));
+	cr_assert_null(strstr(plan.answer.sampling.text, "too short"));
+	for (uint64_t i = 0; i < plan.probe_count; i++) {
+		const struct plan_probe *run = &plan.probes[i];
+		require(run->purpose != PROBE_SAMPLING || run->resample_window_s.value == 2.5,
+			"windows of %g s", run->resample_window_s.value);
 	}
 	plan_file_close(&plan);
 }

@@ -207,6 +207,55 @@ Test(trace_command, make_writes_the_same_twice)
 	free(second);
 }
 
+/* Arrivals of a trace in [from_ms, to_ms). */
+static double arrivals_between(const char *text, double from_ms, double to_ms)
+{
+	double count = 0;
+
+	for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
+		double at_ms = atof(line + strlen("{\"timestamp\":"));
+		count += at_ms >= from_ms && at_ms < to_ms;
+	}
+	return count;
+}
+
+/* Without chance each period has as many arrivals as at the mean of both rates. Where a period
+   begins the rate is the first one, and in its middle the second; of the 30 steps that a period has
+   the one about these times is watched. */
+Test(trace_command, a_wave_has_its_period_and_both_rates)
+{
+	static const struct {
+		double period_s, first, second;
+	} waves[] = {{300, 2, 12}, {60, 50, 10}, {12.5, 40, 120}, {100, 30, 30}};
+
+	for (size_t i = 0; i < sizeof(waves) / sizeof(waves[0]); i++) {
+		double period_ms = 1000 * waves[i].period_s, step_ms = period_ms / 30;
+		double first = waves[i].first / 1000, second = waves[i].second / 1000;
+		double expected = (first + second) / 2 * period_ms;
+		double steep = fabs(first - second) * step_ms / 5;
+		char command[COMMAND_BYTES];
+		snprintf(command, sizeof(command),
+			"trace make --input 5 --output 5 --arrivals constant --requests %.0f "
+			"--wave %g:%g:%g --out -",
+			3.6 * expected, waves[i].period_s, waves[i].first, waves[i].second);
+		char *text = quire_output(folder, 0, command);
+		for (int period = 0; period < 3; period++) {
+			double at_ms = period * period_ms, middle_ms = at_ms + period_ms / 2;
+			double count = arrivals_between(text, at_ms, at_ms + period_ms);
+			require(fabs(count - expected) <= 2, "%s: %g in period %d", command, count,
+				period);
+			count = arrivals_between(text, at_ms - step_ms / 2, at_ms + step_ms / 2);
+			require(period == 0 || fabs(count - first * step_ms) <= 2 + steep,
+				"%s: %g where period %d begins", command, count, period);
+			count = arrivals_between(
+				text, middle_ms - step_ms / 2, middle_ms + step_ms / 2);
+			require(fabs(count - second * step_ms) <= 2 + steep,
+				"%s: %g in the middle of period %d", command, count, period);
+		}
+		free(text);
+	}
+}
+
 Test(trace_command, presets_are_changed_by_options)
 {
 	require_good("trace make --preset chat --requests 50 --wave 60:1:5 --out @/wave.jsonl");
@@ -418,6 +467,64 @@ Test(trace_command, convert_keeps_the_size_of_blocks_though_a_row_has_no_ids)
 		cJSON_Delete(before);
 		cJSON_Delete(after);
 	}
+}
+
+/* Sessions of three turns, whose delays are none, 0 or some; the ids are shared. */
+static char *sessions_trace(bool has_delays)
+{
+	static const char *const delays[] = {"", ",\"delay\":0", ",\"delay\":1500.5"};
+	char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+
+	for (int i = 0; i < 90; i++) {
+		fprintf(file,
+			"{\"timestamp\":%d,\"input_length\":%d,\"output_length\":%d,"
+			"\"session_id\":\"s%d\"%s%s,\"block_size\":16,\"hash_ids\":[%d,%d]}\n",
+			10 * i, 32 + i % 15, 5 + i % 7, i % 30,
+			i < 30 || !has_delays ? "" : delays[i % 30 % 3],
+			i % 4 == 0 ? ",\"priority\":3" : "", i % 5, 100 + i);
+	}
+	fclose(file);
+	return text;
+}
+
+/* The requests of a run of the trace. The caller frees it. */
+static char *replayed(const char *trace, const char *options)
+{
+	char command[COMMAND_BYTES], path[2 * TEMPORARY_PATH_BYTES];
+
+	snprintf(command, sizeof(command), "replay @/%s %s --out @/run --force", trace, options);
+	require_good(command);
+	snprintf(path, sizeof(path), "%s/run/requests.tsv", folder);
+	return file_read(path, NULL);
+}
+
+/* A delay of 0 is one: without it a drawn arrival keeps the gap of the trace. */
+Test(trace_command, a_converted_trace_is_replayed_alike)
+{
+	static const char *const options[] = {"--sessions open --rate 20", "--sessions closed",
+		"--sessions closed --rate 20",
+		"--sessions closed --rate 200 --policy vllm "
+		"--scheduling-policy priority --max-num-seqs 4"};
+	char path[TEMPORARY_PATH_BYTES];
+	char *with = sessions_trace(true), *without = sessions_trace(false);
+
+	temporary_write(folder, "with.jsonl", with, path);
+	temporary_write(folder, "without.jsonl", without, path);
+	require_good("trace convert @/with.jsonl --out @/again.jsonl");
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		char *first = replayed("with.jsonl", options[i]);
+		char *again = replayed("again.jsonl", options[i]);
+		char *other = replayed("without.jsonl", options[i]);
+		require(strcmp(first, again) == 0, "another run with %s", options[i]);
+		require((strcmp(first, other) == 0) == (i == 0), "delays and %s", options[i]);
+		free(first);
+		free(again);
+		free(other);
+	}
+	free(with);
+	free(without);
 }
 
 Test(trace_command, convert_leaves_nothing_of_a_bad_file)
