@@ -94,7 +94,7 @@ static enum status update(struct gate *gate, const struct case_run *run, struct 
 	TRY(baseline_path(gate, run->rules->name, path, error));
 	TRY(replace(run, path, NULL, error));
 	TRY(path_format(path, error, "%s/%s.%s", gate->baseline, run->rules->name, RESULT_STEPS));
-	if (!gate->request->keeps_steps) {
+	if (!gate->request->keeps_steps || run->rules->ignores_decisions) {
 		/* those of an older baseline are not of this one */
 		return unlink(path) == 0 || errno == ENOENT
 			       ? STATUS_OK

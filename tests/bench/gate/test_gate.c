@@ -195,6 +195,20 @@ Test(gate, the_first_step_is_named_where_steps_are_kept)
 	close_folder(folder);
 }
 
+/* A case whose decisions nobody compares has no steps to keep. */
+Test(gate, steps_are_kept_of_cases_that_compare_them)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	write_suite(
+		folder, SUITE(SMALL("one", "\", \"decisions\": \"ignored") ", " SMALL("two", "")));
+	require_gate(folder, "--update --keep-steps", 0, WORDS("2 NEW"));
+	shell(folder, "test ! -e s-baseline/one.steps.tsv && test -s s-baseline/two.steps.tsv");
+	require_gate(folder, "--update --keep-steps", 0, WORDS("2 PASS"));
+	close_folder(folder);
+}
+
 #define REAL                                                                                       \
 	"{\"cases\": [{\"name\": \"real\", \"make\": \"--requests 8 --input 20 --output 5 --seed " \
 	"1\","                                                                                     \
