@@ -325,6 +325,99 @@ Test(block_manager, every_script_of_a_tiny_pool)
 	}
 }
 
+/* ==== the log of changes ==== */
+
+enum { LOG_KEYS = 5 };
+
+/* Whoever follows the log knows which keys can be found: a key appears when it could not be found
+   before and goes when no block holds it any more, whichever of equal blocks the index prefers. */
+static void follow(struct block_log *log, const struct block_manager *real, bool *known)
+{
+	for (size_t i = 0; i < log->count; i++) {
+		uint64_t key = log->changes[i].key.low - 1;
+		require(key < LOG_KEYS && log->changes[i].key.high == 2 * key, "an unknown key");
+		require(known[key] != log->changes[i].is_added, "key %u is %s twice", (uint32_t)key,
+			known[key] ? "added" : "removed");
+		known[key] = log->changes[i].is_added;
+	}
+	log->count = 0;
+	for (uint64_t key = 0; key < LOG_KEYS; key++) {
+		const struct block_key full = {.low = key + 1, .high = 2 * key};
+		require_equal(block_manager_find(real, full) != BLOCK_NONE, known[key]);
+	}
+}
+
+/* Does one thing to a block in use, or takes a free one. */
+static void log_operation(struct prop *prop, struct block_manager *real, uint32_t operation)
+{
+	uint32_t id = (uint32_t)prop_below(prop, real->block_count);
+	const struct block *block = &real->blocks[id];
+	uint64_t key = prop_below(prop, LOG_KEYS);
+
+	switch (operation) {
+	case 0:
+		if (real->free_count > 0) {
+			prop_log(prop, "take %u", block_manager_pop_free(real));
+		}
+		break;
+	case 1:
+		if (block->reference_count > 0 && !block->is_registered) {
+			prop_log(prop, "register %u under %u", id, (uint32_t)key);
+			block_manager_register(
+				real, id, (struct block_key){.low = key + 1, .high = 2 * key});
+		}
+		break;
+	case 2:
+		if (block->reference_count > 0 && !(real->strategies.has_null_block && id == 0)) {
+			prop_log(prop, "release %u", id);
+			block_manager_release(real, id);
+		}
+		break;
+	default:
+		id = block_manager_find(real, (struct block_key){.low = key + 1, .high = 2 * key});
+		if (id != BLOCK_NONE) {
+			prop_log(prop, "hit %u", id);
+			block_manager_share(real, id);
+		}
+	}
+}
+
+static void body_log(struct prop *prop, const void *context)
+{
+	static const enum eviction evictions[] = {EVICTION_LRU, EVICTION_FIFO, EVICTION_RANDOM};
+	const struct block_strategies strategies = {
+		.equal_blocks = prop_chance(prop, 2, 3) ? EQUAL_OLDEST : EQUAL_NEWEST,
+		.eviction = evictions[prop_below(prop, 3)],
+		.has_null_block = prop_chance(prop, 1, 2)};
+	uint32_t block_count = prop_range(prop, 2, 12), count = prop_range(prop, 0, 150);
+	struct block_manager real;
+	struct block_log log = {0};
+	bool known[LOG_KEYS] = {false};
+	uint32_t weights[4];
+
+	(void)context;
+	prop_swarm(prop, weights, 4);
+	prop_log(prop, "%u blocks", block_count);
+	block_manager_init(&real, block_count, 1, strategies);
+	real.log = &log;
+	for (uint32_t i = 0; i < count; i++) {
+		log_operation(prop, &real, prop_weighted(prop, weights, 4));
+		if (prop_chance(prop, 2, 3)) {
+			follow(&log, &real, known);
+		}
+	}
+	follow(&log, &real, known);
+	block_manager_deinit(&real);
+	free(log.changes);
+}
+
+Test(block_manager, the_log_tells_what_can_be_found)
+{
+	const struct prop_options options = {.name = "log", .body = body_log, .trials = 4000};
+
+	cr_assert(prop_holds(&options));
+}
+
 /* ==== sequences over the pool, with whole prefixes compared ==== */
 
 enum { SLOTS = 6, SLOT_TOKENS = 40 };

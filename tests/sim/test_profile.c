@@ -201,3 +201,102 @@ Test(profile_file, a_long_name_is_cut)
 		free(text);
 	}
 }
+
+/* ---- the hash of a profile ---- */
+
+enum { HASHES_MAX = 2000 };
+
+struct hashes {
+	cJSON *root;
+	uint32_t count;
+	uint64_t values[HASHES_MAX];
+};
+
+static bool add_hash_of(struct hashes *hashes)
+{
+	struct gpu_profile gpu;
+	struct error error;
+
+	if (read_back(hashes->root, "p.json", &gpu, &error) != STATUS_OK) {
+		return false;
+	}
+	for (uint32_t i = 0; i < hashes->count; i++) {
+		require(hashes->values[i] != gpu.xxh64, "hashes %u and %u are equal", i,
+			hashes->count);
+	}
+	require(hashes->count < HASHES_MAX, "many hashes");
+	hashes->values[hashes->count++] = gpu.xxh64;
+	return true;
+}
+
+/* With each leaf changed in turn, a number by a millionth and a text by a letter, where the profile
+   is still accepted. */
+static void add_hashes_of_leaves(struct hashes *hashes, cJSON *parent)
+{
+	cJSON *node = NULL;
+
+	cJSON_ArrayForEach(node, parent)
+	{
+		if (cJSON_IsObject(node) || cJSON_IsArray(node)) {
+			add_hashes_of_leaves(hashes, node);
+		} else if (cJSON_IsNumber(node)) {
+			double value = node->valuedouble;
+			cJSON_SetNumberValue(node, value == 0 ? 1e-6 : value * (1 - 1e-6));
+			(void)add_hash_of(hashes);
+			cJSON_SetNumberValue(node, value);
+		} else if (cJSON_IsString(node)) {
+			char *text = node->valuestring, longer[512];
+			snprintf(longer, sizeof(longer), "%s!", text);
+			node->valuestring = longer;
+			(void)add_hash_of(hashes);
+			node->valuestring = text;
+		}
+	}
+}
+
+/* A field that quire does not read counts too: its name, its kind and where it is. */
+static void add_hashes_of_fields(struct hashes *hashes)
+{
+	static const char *const notes[] = {"1", "2", "\"1\"", "true", "false", "null", "[]", "{}",
+		"[1,2]", "[2,1]", "[[1],2]", "[[1,2]]", "{\"a\":1}", "{\"b\":1}", "{\"a\":\"b\"}",
+		"{\"a\":{},\"b\":1}", "{\"a\":{\"b\":1}}"};
+
+	for (size_t i = 0; i < 2 * (sizeof(notes) / sizeof(notes[0])); i++) {
+		const char *name = i % 2 == 0 ? "note" : "nota";
+		cJSON_AddItemToObject(hashes->root, name, cJSON_Parse(notes[i / 2]));
+		require(add_hash_of(hashes), "refused with %s", notes[i / 2]);
+		cJSON_DeleteItemFromObject(hashes->root, name);
+	}
+}
+
+static void require_own_hashes(const char *path, uint32_t least)
+{
+	static struct hashes hashes;
+	struct gpu_profile plain, dense;
+	char *text = file_read(path, NULL), name[TEMPORARY_PATH_BYTES];
+	struct error error = {0};
+
+	hashes = (struct hashes){.root = cJSON_Parse(text)};
+	require(add_hash_of(&hashes), "the profile is refused");
+	add_hashes_of_leaves(&hashes, hashes.root);
+	add_hashes_of_fields(&hashes);
+	require(hashes.count >= least, "only %u profiles", hashes.count);
+	free(text);
+	text = cJSON_PrintUnformatted(hashes.root);
+	temporary_write(folder, "dense.json", text, name);
+	require(gpu_profile_find(path, &plain, &error) == STATUS_OK &&
+			gpu_profile_find(name, &dense, &error) == STATUS_OK,
+		"%s", error.text);
+	require_equal(plain.xxh64, dense.xxh64);
+	require_equal(plain.xxh64, hashes.values[0]);
+	cJSON_Delete(hashes.root);
+	free(text);
+}
+
+/* Results and baselines name a profile by its hash: wherever two differ but in blanks, so do their
+   hashes. */
+Test(profile_file, each_value_is_part_of_the_hash, .timeout = 120)
+{
+	require_own_hashes(QUIRE_SOURCE_DIR "/sim/profiles/h200-datasheet.json", 110);
+	require_own_hashes(QUIRE_SOURCE_DIR "/tests/fixtures/calibrated_profile.json", 250);
+}

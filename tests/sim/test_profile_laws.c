@@ -619,6 +619,42 @@ Test(profile_laws, a_profile_that_breaks_one_is_refused)
 		error.text);
 }
 
+/* Of each price and at each place: the number of a part may be just above the one before, and
+   neither equal to it nor below. */
+Test(profile_laws, parts_rise_from_one_to_the_next)
+{
+	struct gpu_profile profile;
+	struct error error = {0};
+	uint32_t places = 0;
+
+	require(gpu_profile_find("h200-qwen3-0.6b", &profile, &error) == STATUS_OK, "%s",
+		error.text);
+	for (uint32_t t = 0; t < OPERATION_TERM_COUNT; t++) {
+		struct operation_parts *parts = &profile.prices.terms[t];
+		for (uint32_t i = 1; i < parts->count; i++) {
+			const double before = parts->at[i - 1], at = parts->at[i];
+			const double tried[] = {
+				before, nextafter(before, 0), nextafter(before, HUGE_VAL), at};
+			for (uint32_t k = 0; k < 4; k++) {
+				enum operation_term term;
+				const char *expected;
+				parts->at[i] = tried[k];
+				bool is_sound = operation_prices_are_sound(
+					&profile.prices, &term, &expected);
+				require(is_sound || (term == t &&
+							    strstr(expected, "that rise") != NULL),
+					"%s of price %u", expected, term);
+				bool rises = k >= 2 &&
+					     (i + 1 == parts->count || tried[k] < parts->at[i + 1]);
+				require_equal(is_sound, rises);
+			}
+			parts->at[i] = at;
+			places++;
+		}
+	}
+	require(places > 50, "%u places", places);
+}
+
 /* Where sharing begins is a number from 0 on. */
 Test(profile_laws, limits_of_sharing_are_not_negative)
 {

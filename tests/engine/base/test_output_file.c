@@ -218,6 +218,42 @@ Test(output_file, refuses_a_pipe_that_nobody_reads)
 	output_file_abandon(&output);
 }
 
+enum { PIPED_LINES = 100000 };
+
+/* A reader that begins late; whether all lines came. */
+static bool read_late(void)
+{
+	FILE *file = fopen(path, "rb");
+	uint32_t line = 0, count = 0;
+
+	usleep(200 * 1000);
+	while (file != NULL && fscanf(file, "%u", &line) == 1 && line == count) {
+		count++;
+	}
+	return count == PIPED_LINES;
+}
+
+/* Ten times what a pipe holds. */
+Test(output_file, waits_for_a_slow_reader_of_a_pipe)
+{
+	struct output_file output;
+	struct error error = {0};
+	int state;
+
+	require(mkfifo(path, 0666) == 0, "no pipe");
+	pid_t child = fork();
+	if (child == 0) {
+		_exit(read_late() ? 0 : 1);
+	}
+	require(output_file_open(&output, path, &error) == STATUS_OK, "%s", error.text);
+	for (uint32_t i = 0; i < PIPED_LINES; i++) {
+		fprintf(output.file, "%u\n", i);
+	}
+	require(output_file_commit(&output, &error) == STATUS_OK, "%s", error.text);
+	require(waitpid(child, &state, 0) == child && state == 0, "lines are lost");
+	require_names("file\n");
+}
+
 /* ---- writes that fail ---- */
 
 /* The first write fails, the last would not: an error all the same. */

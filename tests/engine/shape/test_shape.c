@@ -4,6 +4,8 @@
 #include "engine/shape/weight_shape.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "tests/harness/require.h"
 
@@ -36,6 +38,41 @@ Test(shape, built_in_shapes_have_the_published_parameter_counts)
 	struct model_config config;
 	cr_assert_null(model_config_name(model_config_count()));
 	cr_assert(!model_config_builtin("qwen3-7b", &config));
+}
+
+/* A built-in model is named in any case, with its publisher or without, and by nothing shorter or
+   longer. */
+Test(shape, built_in_shapes_have_their_whole_names_only)
+{
+	struct model_config config;
+
+	for (uint32_t i = 0; i < model_config_count(); i++) {
+		const char *own = model_config_name(i);
+		size_t length = strlen(own);
+		for (uint32_t form = 0; form < 4; form++) {
+			char name[64], longer[80];
+			snprintf(name, sizeof(name), "%s%s", form / 2 == 0 ? "" : "Qwen/", own);
+			size_t start = strlen(name) - length;
+			name[start] = form % 2 == 0 ? 'q' : 'Q';
+			name[start + length - 1] = form % 2 == 0 ? 'b' : 'B';
+			require(model_config_builtin(name, &config), "no %s", name);
+			cr_expect_str_eq(config.name, own);
+			for (const char *more = "0bB-./ \n"; *more != '\0'; more++) {
+				snprintf(longer, sizeof(longer), "%s%c", name, *more);
+				require(!model_config_builtin(longer, &config), "'%s'", longer);
+			}
+			snprintf(longer, sizeof(longer), "%s-awq", name);
+			require(!model_config_builtin(longer, &config), "'%s'", longer);
+			snprintf(longer, sizeof(longer), "x%s", name);
+			require(!model_config_builtin(longer, &config), "'%s'", longer);
+			for (size_t kept = 0; kept < start + length; kept++) {
+				snprintf(longer, sizeof(longer), "%.*s", (int)kept, name);
+				require(!model_config_builtin(longer, &config), "'%s'", longer);
+			}
+		}
+	}
+	cr_expect(!model_config_builtin("qwen/qwen3-8b", &config));
+	cr_expect(!model_config_builtin("Qwen/Qwen/qwen3-8b", &config));
 }
 
 Test(shape, linear_layers_multiply_what_the_forward_pass_does)

@@ -98,6 +98,45 @@ Test(format_vllm_bench, without_start_times_the_rate_gives_even_arrivals_and_a_n
 		"0 1 1\n0 2 1\n0 3 1\n#the file has no start_times: all requests arrive at once");
 }
 
+/* Request i comes at i / rate, rounded down, however many come before it. Failed ones have their
+   place, and the first that did not fail is at 0. */
+Test(format_vllm_bench, even_arrivals_do_not_drift)
+{
+	enum { COUNT = 60 };
+	static const struct {
+		const char *text;
+		uint64_t millionths;
+	} rates[] = {{"7", 7000000}, {"0.3", 300000}, {"1.7", 1700000}, {"999.999999", 999999999},
+		{"1000000", UINT64_C(1000000000000)}, {"0.000001", 1}, {"3e1", 30000000}};
+	char file[COUNT * 16 + 512], found[COUNT * 48], rows[COUNT * 48];
+
+	for (size_t k = 0; k < 7; k++) {
+		char inputs[COUNT * 8], outputs[COUNT * 8];
+		size_t used[3] = {0};
+		uint64_t first = 0;
+		bool has_first = false;
+		for (uint32_t i = 0; i < COUNT; i++) {
+			uint64_t at = i * UINT64_C(1000000000000000) / rates[k].millionths;
+			bool fails = counter_hash(k, i) % 4 == 0;
+			used[0] += (size_t)sprintf(inputs + used[0], i == 0 ? "%u" : ",%u", i + 1);
+			used[1] +=
+				(size_t)sprintf(outputs + used[1], i == 0 ? "%d" : ",%d", !fails);
+			if (fails) {
+				continue;
+			}
+			first = has_first ? first : at;
+			has_first = true;
+			used[2] += (size_t)sprintf(
+				rows + used[2], "%" PRIu64 " %u 1\n", at - first, i + 1);
+		}
+		snprintf(file, sizeof(file), RESULT("%s", "[%s]", "[%s]", ""), rates[k].text,
+			inputs, outputs);
+		read_all(file, false, found, sizeof(found));
+		require(strncmp(found, rows, used[2]) == 0 && found[used[2]] == '#',
+			"rate %s: %s instead of %s", rates[k].text, found, rows);
+	}
+}
+
 /* A clock may begin at 0. That all times are 0, and no single one, says that there are none. */
 Test(format_vllm_bench, one_time_that_is_not_0_tells_of_start_times)
 {

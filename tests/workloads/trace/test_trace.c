@@ -307,6 +307,39 @@ Test(trace, reads_token_ids)
 	trace_close(trace);
 }
 
+/* Of rows in turn: what a row does not have is not that of the row before. */
+Test(trace, token_ids_have_fields_of_their_own_row)
+{
+	enum { ROWS = 5 };
+	static const int32_t priorities[ROWS] = {3, 0, -2147483647, 0, 2147483647};
+	char path[TEMPORARY_PATH_BYTES], text[ROWS * 128];
+	struct trace *trace = NULL;
+	struct error error = {0};
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < ROWS; i++) {
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+			"{\"arrival_time_ns\":%u,\"input_tok_ids\":[%u,9],\"output_toks\":%u",
+			i * 7, i, i + 1);
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+			priorities[i] == 0 ? "}\n" : ",\"priority\":%d}\n", priorities[i]);
+	}
+	temporary_write(folder, "ids.jsonl", text, path);
+	require_equal(trace_open(&trace, path, &any, &error), STATUS_OK);
+	for (uint32_t i = 0; i < ROWS; i++) {
+		struct trace_row row;
+		bool has_row;
+		require_equal(trace_next(trace, &row, &has_row, &error), STATUS_OK);
+		require(has_row && row.priority == priorities[i], "row %u has priority %d", i,
+			row.priority);
+		require_equal(row.arrival_ns, i * 7);
+		require_equal(row.input_length, 2);
+		require_equal(row.output_length, i + 1);
+		require_equal(row.prompt_ids[0], i);
+	}
+	trace_close(trace);
+}
+
 Test(trace, accepts_a_format_by_its_name)
 {
 	/* Its first line alone could be Mooncake's or Bailian's. */
