@@ -86,6 +86,14 @@ static enum status replace(
 	return status;
 }
 
+static enum status remove_if_there(const char *path, struct error *error)
+{
+	return unlink(path) == 0 || errno == ENOENT
+		       ? STATUS_OK
+		       : error_set(error, STATUS_FILE, "%s: cannot be removed: %s", path,
+				 strerror(errno));
+}
+
 static enum status update(struct gate *gate, const struct case_run *run, struct error *error)
 {
 	const struct planned_run value = {PLAN_RUN, false, 0};
@@ -96,10 +104,7 @@ static enum status update(struct gate *gate, const struct case_run *run, struct 
 	TRY(path_format(path, error, "%s/%s.%s", gate->baseline, run->rules->name, RESULT_STEPS));
 	if (!gate->request->keeps_steps || run->rules->ignores_decisions) {
 		/* those of an older baseline are not of this one */
-		return unlink(path) == 0 || errno == ENOENT
-			       ? STATUS_OK
-			       : error_set(error, STATUS_FILE, "%s: cannot be removed: %s", path,
-					 strerror(errno));
+		return remove_if_there(path, error);
 	}
 	TRY(case_run_folder(run, &value, folder, error));
 	TRY(path_format(steps, error, "%s/%s", folder, RESULT_STEPS));
@@ -293,6 +298,17 @@ static int by_name(const void *a, const void *b)
 		((const struct gate_verdict *)a)->name, ((const struct gate_verdict *)b)->name);
 }
 
+/* The evidence goes last: while it is there, the case is found again. */
+static enum status remove_case(const struct gate *gate, const char *name, struct error *error)
+{
+	char path[PATH_BYTES_MAX];
+
+	TRY(path_format(path, error, "%s/%s.%s", gate->baseline, name, RESULT_STEPS));
+	TRY(remove_if_there(path, error));
+	TRY(baseline_path(gate, name, path, error));
+	return remove_if_there(path, error);
+}
+
 /* Cases of the baseline that the suite lacks: an update removes them. */
 static enum status find_missing(struct gate *gate, struct error *error)
 {
@@ -305,7 +321,7 @@ static enum status find_missing(struct gate *gate, struct error *error)
 						 gate->baseline, strerror(errno));
 	}
 	for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-		char name[SUITE_NAME_BYTES], path[PATH_BYTES_MAX];
+		char name[SUITE_NAME_BYTES];
 		size_t length = strlen(entry->d_name);
 		if (length <= 5 || length - 5 >= sizeof(name) ||
 			strcmp(entry->d_name + length - 5, ".json") != 0) {
@@ -318,10 +334,8 @@ static enum status find_missing(struct gate *gate, struct error *error)
 		struct gate_verdict *verdict = add_verdict(gate, name);
 		text_add(verdict_add(verdict, GATE_MISSING),
 			"the baseline has this case, the suite has not");
-		if (gate->request->updates && baseline_path(gate, name, path, error) == STATUS_OK &&
-			unlink(path) != 0) {
-			error_set(error, STATUS_FILE, "%s: cannot be removed: %s", path,
-				strerror(errno));
+		if (gate->request->updates) {
+			remove_case(gate, name, error);
 		}
 	}
 	closedir(folder);

@@ -20,6 +20,7 @@
 #include "engine/shape/graph_bucket.h"
 #include "tests/harness/files.h"
 #include "tests/harness/process.h"
+#include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -244,6 +245,71 @@ Test(points, steps_whose_longest_rows_differ_are_other_steps)
 	require_equal(points.points[1].samples, 2);
 	require_equal(points.points[1].counts.decode_longest_context, 1512);
 	calibrate_points_free(&points);
+}
+
+/* Each count of steps that are nearly equal becomes its mean, and no other's. */
+static void body_join(struct prop *prop, const void *context)
+{
+	enum { MEANS = 8, SAMPLES = 6 };
+	static const size_t means[MEANS] = {
+#define AT(name) offsetof(struct calibrate_point, counts.name)
+		AT(decode_context_tokens),
+		AT(prefill_attention_pairs),
+		AT(shared_tokens),
+		AT(reread_tokens),
+		AT(decode_longest_context),
+		AT(prefill_longest_context),
+		AT(prefill_tile_keys),
+		AT(prefill_chain_keys),
+#undef AT
+	};
+	struct calibrate_points points = {0};
+	uint64_t sums[MEANS] = {0};
+	uint32_t count = prop_range(prop, 1, SAMPLES), samples = 0;
+
+	(void)context;
+	for (uint32_t i = 0; i < count; i++) {
+		struct calibrate_point point = {.samples = prop_range(prop, 1, 4),
+			.elapsed_ns = 500,
+			.gpu_ns = 400,
+			.counts = {.decode_rows = 5,
+				.prefill_rows = 2,
+				.prefill_tokens = 70,
+				.sampled_rows = 6,
+				.prefill_tiles = 3}};
+		const struct calibrate_points one = {.points = &point, .count = 1};
+		for (uint32_t k = 0; k < MEANS; k++) {
+			/* equal but for their last bits, and unlike the other counts */
+			uint64_t value = (UINT64_C(1024) << k) + prop_below(prop, 16);
+			memcpy((char *)&point + means[k], &value, sizeof(value));
+			sums[k] += value;
+		}
+		samples += (uint32_t)point.samples;
+		calibrate_points_append(&points, &one);
+	}
+	calibrate_points_join(&points);
+	require_equal(points.count, 1);
+	const struct calibrate_point *joined = points.points;
+	for (uint32_t k = 0; k < MEANS; k++) {
+		uint64_t found;
+		memcpy(&found, (const char *)joined + means[k], sizeof(found));
+		require(found == sums[k] / count, "count %u: %llu, expected %llu", k,
+			(unsigned long long)found, (unsigned long long)(sums[k] / count));
+	}
+	require_equal(joined->samples, samples);
+	require_equal(joined->counts.decode_rows, 5);
+	require_equal(joined->counts.prefill_rows, 2);
+	require_equal(joined->counts.prefill_tokens, 70);
+	require_equal(joined->counts.sampled_rows, 6);
+	require_equal(joined->counts.prefill_tiles, 3);
+	calibrate_points_free(&points);
+}
+
+Test(points, counts_of_joined_steps_are_their_means)
+{
+	const struct prop_options options = {.name = "join", .body = body_join, .trials = 500};
+
+	cr_assert(prop_holds(&options));
 }
 
 Test(points, are_read_as_they_were_written)

@@ -268,6 +268,47 @@ Test(from_steps, prices_of_a_log_are_found_again)
 	free(out);
 }
 
+/* A step and its rows take an engine process time, either of them alone too. A profile of an engine
+   in one process has neither. */
+Test(from_steps, times_of_an_engine_process_are_kept)
+{
+	static const struct {
+		const char *options;
+		double step_ns, row_ns;
+	} cases[] = {
+		{"", 0, 0},
+		{" --host-row-us 5", 0, 5000},
+		{" --host-step-us 1200.5", 1200500, 0},
+		{" --host-step-us 1200.5 --host-row-us 0.25", 1200500, 250},
+		{" --host-step-us 0 --host-row-us 0", 0, 0},
+	};
+	char path[TEMPORARY_PATH_BYTES], command[512];
+	static struct gpu_profile gpu, made;
+	struct error error = {0};
+
+	require(gpu_profile_find("h200-vllm-qwen3-8b", &gpu, &error) == STATUS_OK, "%s",
+		error.text);
+	snprintf(path, sizeof(path), "%.480s/log.tsv", folder);
+	write_priced_log(path, &gpu);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(command, sizeof(command),
+			"calibrate --from-steps @/log.tsv --model qwen3-8b --name v --out @/p%zu%s",
+			i, cases[i].options);
+		free(quire_output(folder, 0, command));
+		snprintf(path, sizeof(path), "%.480s/p%zu/v.json", folder, i);
+		require(gpu_profile_find(path, &made, &error) == STATUS_OK, "%s", error.text);
+		require(made.process_step == cases[i].step_ns &&
+				made.process_row == cases[i].row_ns,
+			"'%s': %g and %g ns", cases[i].options, made.process_step,
+			made.process_row);
+		char *text = file_read(path, NULL);
+		bool has_any = cases[i].step_ns + cases[i].row_ns > 0;
+		require((strstr(text, "engine_process") != NULL) == has_any, "'%s': %s",
+			cases[i].options, has_any ? "no times" : "times of nothing");
+		free(text);
+	}
+}
+
 #define LLAMA QUIRE_SOURCE_DIR "/tests/fixtures/llama-3.1-8b.json"
 
 /* A model that no runner computes: its log is fitted, its profile prices a replay of vLLM's policy,

@@ -209,6 +209,34 @@ Test(gate, steps_are_kept_of_cases_that_compare_them)
 	close_folder(folder);
 }
 
+/* One case says nothing of the others: those that the suite has lost are not missing, and an update
+   leaves their files. Nor are they where no baseline is read. */
+Test(gate, one_case_leaves_the_others)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+	static const char all[] =
+		SUITE(SMALL("one", "") ", " SMALL("two", "") ", " SMALL("three", ""));
+
+	temporary_folder(folder);
+	write_suite(folder, all);
+	require_gate(folder, "--update --keep-steps", 0, WORDS("3 NEW;"));
+	shell(folder, "cp -r s-baseline kept && sed -i -E 's/\\{.name.: .two.[^}]*\\}, //' s.json "
+		      "&& ! grep -q two s.json");
+	require_gate(folder, "--only one", 0, WORDS("\n1 PASS;"));
+	require_gate(folder, "--against '" QUIRE_EXECUTABLE "'", 0, WORDS("\n2 PASS;"));
+	require_gate(folder, "--null-runs 1", 0, WORDS("0 of 2 cases flagged"));
+	require_gate(folder, "--update --only three", 0, WORDS("\n1 PASS;"));
+	shell(folder, "ls kept >before; ls s-baseline | cmp - before; "
+		      "cmp kept/two.json s-baseline/two.json && "
+		      "cmp kept/two.steps.tsv s-baseline/two.steps.tsv && "
+		      "cmp kept/one.json s-baseline/one.json");
+	require_gate(folder, "", 1, WORDS("two                      MISSING", "2 PASS, 1 MISSING"));
+	require_gate(folder, "--update", 0, WORDS("2 PASS, 1 MISSING"));
+	shell(folder, "test ! -e s-baseline/two.json && test ! -e s-baseline/two.steps.tsv");
+	require_gate(folder, "--only three", 0, WORDS("\n1 PASS;"));
+	close_folder(folder);
+}
+
 #define REAL                                                                                       \
 	"{\"cases\": [{\"name\": \"real\", \"make\": \"--requests 8 --input 20 --output 5 --seed " \
 	"1\","                                                                                     \

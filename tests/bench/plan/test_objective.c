@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tests/harness/property.h"
 #include "tests/harness/require.h"
 
 /* When a run passes, and by how much. */
@@ -150,6 +151,146 @@ Test(objective, a_request_alone_is_judged_by_what_load_makes_worse)
 	require_equal(judge(&slow, &outcome, true).miss, MISS_NOTHING);
 	require_equal(judge(&slow, &outcome, false).miss, MISS_LIMIT);
 	require_equal(judge(&late, &outcome, true).miss, MISS_LIMIT);
+}
+
+/* ---- drawn limits ---- */
+
+enum { DRAWN_LIMITS = 5, DRAWN_METRICS = 4, DRAWN_MAX = 12 };
+
+static const struct {
+	const char *name;
+	bool is_least, is_latency;
+} drawn_metrics[DRAWN_METRICS] = {
+	{"ttft.p99", false, true},
+	{"tpot.p50", false, true},
+	{"preemptions", false, false},
+	{"output_tokens_per_s", true, false},
+};
+
+struct drawn_limits {
+	struct objective objective;
+	struct run_outcome outcome;
+	char text[256];
+	uint32_t metrics[DRAWN_LIMITS], amounts[DRAWN_LIMITS];
+	double figures[DRAWN_METRICS]; /* NAN: the run has none */
+	uint64_t submitted, attained;
+};
+
+/* Small figures, so that they meet their limits, and some that the run lacks. */
+static void draw_limits(struct prop *prop, struct drawn_limits *drawn)
+{
+	struct objective *objective = &drawn->objective;
+	struct run_outcome *outcome = &drawn->outcome;
+	size_t used = 0;
+	uint32_t count = prop_range(prop, 0, DRAWN_LIMITS);
+	struct error error = {0};
+
+	for (uint32_t i = 0; i < count; i++) {
+		drawn->metrics[i] = (uint32_t)prop_below(prop, DRAWN_METRICS);
+		drawn->amounts[i] = prop_range(prop, 1, DRAWN_MAX);
+		used += (size_t)snprintf(drawn->text + used, sizeof(drawn->text) - used, "%s%s%s%u",
+			i == 0 ? "" : ",", drawn_metrics[drawn->metrics[i]].name,
+			drawn_metrics[drawn->metrics[i]].is_least ? ">=" : "<=", drawn->amounts[i]);
+	}
+	*objective = (struct objective){.slo = {.ttft_ns = 1000000},
+		.attain = prop_range(prop, 0, 10) * UINT64_C(100000),
+		.limits_text = count > 0 ? drawn->text : NULL};
+	require(objective_check(objective, true, &error) == STATUS_OK, "%s", error.text);
+	drawn->submitted = prop_range(prop, 1, 20);
+	drawn->attained = prop_range(prop, 0, (uint32_t)drawn->submitted);
+	*outcome = outcome_of(drawn->submitted, drawn->attained);
+	outcome->verdict = prop_chance(prop, 1, 4) ? VERDICT_OVERLOADED : VERDICT_STABLE;
+	for (uint32_t i = 0; i < DRAWN_METRICS; i++) {
+		uint32_t figure = prop_range(prop, 1, DRAWN_MAX);
+		drawn->figures[i] = figure;
+		if (drawn_metrics[i].is_latency) {
+			uint32_t at = i == 0 ? LATENCY_TTFT : LATENCY_TPOT;
+			bool has_any = !prop_chance(prop, 1, 6);
+			outcome->latency[at].count = has_any ? drawn->submitted : 0;
+			outcome->latency[at].ns[i == 0 ? STATISTIC_P99 : STATISTIC_P50] =
+				figure * UINT64_C(1000000);
+			drawn->figures[i] = has_any ? figure : NAN;
+		}
+	}
+	outcome->work.preemptions = (uint64_t)drawn->figures[2];
+	outcome->work.output_tokens = (uint64_t)drawn->figures[3];
+	prop_log(prop, "%s, %llu of %llu", drawn->text, (unsigned long long)drawn->attained,
+		(unsigned long long)drawn->submitted);
+}
+
+/* The share comes first, then the limits in their order, then whether the engine is overloaded. */
+static struct objective_verdict naive_verdict(const struct drawn_limits *drawn, bool is_alone)
+{
+	double submitted = (double)drawn->submitted, attained = (double)drawn->attained;
+	double misses = submitted - attained;
+	double allowed = submitted - submitted * (double)drawn->objective.attain / 1e6;
+	bool has_allowed = drawn->objective.attain < 1000000;
+	struct objective_verdict out = {.has_margin = has_allowed || misses == 0,
+		.margin = has_allowed ? misses / allowed - 1 : 0};
+
+	if (attained * 1e6 < submitted * (double)drawn->objective.attain) {
+		out.miss = MISS_ATTAINED;
+	}
+	for (uint32_t i = 0; i < drawn->objective.limit_count; i++) {
+		bool is_least = drawn_metrics[drawn->metrics[i]].is_least;
+		double found = drawn->figures[drawn->metrics[i]], amount = drawn->amounts[i];
+		double share = is_least ? amount / found : found / amount;
+		if (is_alone && !drawn_metrics[drawn->metrics[i]].is_latency) {
+			continue;
+		}
+		out.has_margin = out.has_margin && !isnan(found);
+		out.margin = fmax(out.margin, share - 1);
+		if (!(share <= 1) && out.miss == MISS_NOTHING) {
+			out.miss = MISS_LIMIT;
+			out.limit = i;
+			out.value = found;
+		}
+	}
+	if (drawn->outcome.verdict == VERDICT_OVERLOADED && !is_alone) {
+		out.has_margin = false;
+		out.miss = out.miss == MISS_NOTHING ? MISS_OVERLOADED : out.miss;
+	}
+	return out;
+}
+
+static bool are_same(double a, double b)
+{
+	return (isnan(a) && isnan(b)) || fabs(a - b) < 1e-9;
+}
+
+static void body_limits(struct prop *prop, const void *context)
+{
+	static struct drawn_limits drawn;
+
+	(void)context;
+	memset(&drawn, 0, sizeof(drawn));
+	draw_limits(prop, &drawn);
+	for (uint32_t is_alone = 0; is_alone < 2; is_alone++) {
+		struct objective_verdict expected = naive_verdict(&drawn, is_alone == 1);
+		struct objective_verdict found =
+			judge(&drawn.objective, &drawn.outcome, is_alone == 1);
+		require_equal(found.miss, expected.miss);
+		require(found.miss != MISS_LIMIT || found.limit == expected.limit,
+			"limit %u is named, not %u", found.limit, expected.limit);
+		require(found.miss != MISS_LIMIT || are_same(found.value, expected.value),
+			"a figure of %g, not %g", found.value, expected.value);
+		require_equal(found.has_margin, expected.has_margin);
+		require(!found.has_margin || are_same(found.margin, expected.margin),
+			"a margin of %g, not %g", found.margin, expected.margin);
+		for (uint32_t i = 0; i < drawn.objective.limit_count; i++) {
+			require(are_same(found.values[i], drawn.figures[drawn.metrics[i]]),
+				"limit %u: %g, not %g", i, found.values[i],
+				drawn.figures[drawn.metrics[i]]);
+		}
+	}
+}
+
+/* Of several reasons the first is named, whichever break. */
+Test(objective, the_first_reason_is_named)
+{
+	const struct prop_options options = {.name = "limits", .body = body_limits, .trials = 2000};
+
+	cr_assert(prop_holds(&options));
 }
 
 Test(objective, is_said_in_words)

@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "bench/plan/bands.h"
+#include "bench/plan/probe.h"
 #include "sim/profile.h"
 #include "tests/harness/files.h"
 #include "tests/harness/process.h"
+#include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -107,6 +109,98 @@ Test(replicates, every_run_is_that_of_its_track)
 			require_equal(job.is_alone, false);
 		}
 	}
+}
+
+/* Seeds of a replicate are so much higher than those that were given, and everything that is not
+   drawn anew is as the configuration has it. */
+static void body_request(struct prop *prop, const void *context)
+{
+	static struct probe_configuration configurations[2];
+	static struct objective objective;
+	const struct probe_context probes = {
+		.configurations = configurations, .objective = &objective};
+	struct probe_job job = {.configuration = (uint32_t)prop_below(prop, 2),
+		.knob = KNOB_KV_BLOCKS,
+		.load = prop_range(prop, 1, 900),
+		.replicate = prop_below(prop, 40),
+		.is_drawn = prop_chance(prop, 1, 2),
+		.window_millionths = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 5000000) : 0,
+		.draws_arrivals = prop_chance(prop, 1, 2),
+		.step_time_scale = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 1200000) : 0};
+	char outages[PROBE_OUTAGES_BYTES];
+
+	(void)context;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct replay_config *config = &configurations[i].run.config;
+		memset(config, 0, sizeof(*config));
+		config->replicas = 2;
+		config->seed = prop_below(prop, 1000);
+		config->resample_seed = prop_below(prop, 1000);
+		config->resample_window_s = prop_below(prop, 2) * 7000000;
+		config->step_time_scale = 900000 + prop_below(prop, 2) * 100000;
+		config->kv_blocks = 1000 + i;
+		config->given.seed = prop_chance(prop, 1, 2);
+		config->given.resample_seed = prop_chance(prop, 1, 2);
+		config->given.resample_window_s = config->resample_window_s > 0;
+	}
+	objective.slo.ttft_ns = prop_below(prop, 9);
+	const struct run_request found = probe_request(&probes, &job, outages);
+	struct replay_config expected = configurations[job.configuration].run.config;
+	expected.kv_blocks = job.load;
+	expected.given.kv_blocks = true;
+	if (job.is_drawn) {
+		expected.resample_seed = expected.resample_seed + job.replicate;
+		expected.given.resample_seed = true;
+		expected.resample_window_s = job.window_millionths;
+		expected.given.resample_window_s = job.window_millionths > 0;
+	}
+	if (job.draws_arrivals) {
+		expected.seed = expected.seed + job.replicate;
+		expected.given.seed = true;
+	}
+	if (job.step_time_scale > 0 && job.step_time_scale != expected.step_time_scale) {
+		expected.step_time_scale = job.step_time_scale;
+		expected.given.step_time_scale = true;
+	}
+	require_equal(found.config.resample_seed, expected.resample_seed);
+	require_equal(found.config.seed, expected.seed);
+	require_equal(found.config.resample_window_s, expected.resample_window_s);
+	require(memcmp(&found.config, &expected, sizeof(expected)) == 0, "another configuration");
+	require_equal(found.slo.ttft_ns, objective.slo.ttft_ns);
+}
+
+Test(replicates, a_run_changes_what_is_drawn_anew)
+{
+	const struct prop_options options = {
+		.name = "requests of runs", .body = body_request, .trials = 2000};
+
+	cr_assert(prop_holds(&options));
+}
+
+/* Traces that are drawn from another seed are those that replay draws with it. */
+Test(replicates, a_given_seed_is_that_of_the_trace_before_the_first)
+{
+	struct plan_file plain, seeded;
+	uint32_t count = 0;
+
+	plan_with(&plain, "plain", "--replicates 8");
+	plan_with(&seeded, "seeded", "--replicates 8 --resample-seed 500");
+	for (uint64_t i = 0; i < seeded.probe_count + plain.probe_count; i++) {
+		bool is_plain = i >= seeded.probe_count;
+		const struct plan_probe *run =
+			is_plain ? &plain.probes[i - seeded.probe_count] : &seeded.probes[i];
+		double first = is_plain ? 1 : 501;
+		if (run->purpose == PROBE_SAMPLING) {
+			require(run->resample_seed.value >= first &&
+					run->resample_seed.value < first + 8,
+				"seed %g, expected one of 8 from %g on", run->resample_seed.value,
+				first);
+			count++;
+		}
+	}
+	require(count > 16, "%u runs", count);
+	plan_file_close(&plain);
+	plan_file_close(&seeded);
 }
 
 Test(replicates, an_answer_has_both_error_bars)

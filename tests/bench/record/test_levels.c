@@ -148,3 +148,64 @@ Test(levels, divide_the_work_of_all_replicas)
 
 	cr_assert(prop_holds(&options));
 }
+
+/* ---- figures ---- */
+
+static uint64_t naive_percentile(const struct histogram *histogram, uint32_t per_mille)
+{
+	return histogram->count > 0 ? histogram_percentile(histogram, per_mille) : 0;
+}
+
+/* Requests have a TTFT, a TPOT, both or none: one with one token of output has no TPOT. */
+static void compare_figures(struct prop *prop, const void *context)
+{
+	struct histogram ttft[LEVELS_MAX], tpot[LEVELS_MAX];
+	uint32_t count = prop_range(prop, 1, LEVELS_MAX);
+	struct levels levels;
+
+	(void)context;
+	levels_init(&levels, count, 10);
+	for (uint32_t i = 0; i < count; i++) {
+		struct level *level = &levels.levels[i];
+		uint32_t weights[2] = {prop_range(prop, 0, 3), prop_range(prop, 0, 3)};
+		level->submitted = prop_below(prop, 50);
+		level->finished = prop_below(prop, 50);
+		level->attained = prop_below(prop, 50);
+		histogram_init(&ttft[i]);
+		histogram_init(&tpot[i]);
+		for (uint32_t k = prop_range(prop, 0, 9); k > 0; k--) {
+			uint64_t ns = prop_below(prop, 100000);
+			if (prop_chance(prop, weights[0], 3)) {
+				histogram_add(&level->ttft, ns, 1);
+				histogram_add(&ttft[i], ns, 1);
+			}
+			if (prop_chance(prop, weights[1], 3)) {
+				histogram_add(&level->tpot, ns / 2, 1);
+				histogram_add(&tpot[i], ns / 2, 1);
+			}
+		}
+	}
+	levels_figures(&levels);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct level_figures *figures = &levels.figures[i];
+		require_equal(figures->submitted, levels.levels[i].submitted);
+		require_equal(figures->finished, levels.levels[i].finished);
+		require_equal(figures->attained, levels.levels[i].attained);
+		require_equal(figures->has_ttft, ttft[i].count > 0);
+		require_equal(figures->has_tpot, tpot[i].count > 0);
+		require_equal(figures->ttft_p50_ns, naive_percentile(&ttft[i], 500));
+		require_equal(figures->ttft_p99_ns, naive_percentile(&ttft[i], 990));
+		require_equal(figures->tpot_p99_ns, naive_percentile(&tpot[i], 990));
+		histogram_deinit(&ttft[i]);
+		histogram_deinit(&tpot[i]);
+	}
+	levels_deinit(&levels);
+}
+
+Test(levels, figures_are_those_of_their_requests)
+{
+	const struct prop_options options = {
+		.name = "figures of levels", .body = compare_figures, .trials = 1000};
+
+	cr_assert(prop_holds(&options));
+}

@@ -2,10 +2,15 @@
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/integer.h"
+#include "engine/base/text.h"
 #include "engine/policy.h"
+#include "tests/harness/process.h"
+#include "tests/harness/property.h"
+#include "tests/harness/replay_cli.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -221,4 +226,146 @@ Test(overlap, tokens_are_handed_on_in_mid_launch)
 			(unsigned long long)parts.latest_ns);
 		require(parts.left_count > 0, "run %u: none in mid-launch", i);
 	}
+}
+
+/* ---- prices of steps that are launched ahead ---- */
+
+/* A step that is launched ahead begins when the one before it on its engine ends. One that begins
+   after idle time, or the first one of a replica that failed and joined again, has nothing before
+   it that hides its launch. On an engine with one seat no arrival changes the next step of a
+   request, so each decode step behind another is launched ahead; on an asynchronous one each step
+   behind another. */
+
+#define PRICED "--model", "qwen3-0.6b", "--gpu", "h200-qwen3-0.6b", "--steps", "--force", "--out"
+
+enum { REPLICAS_MOST = 3 };
+
+static char *steps_of(struct process_result outcome, const char *out)
+{
+	require(outcome.code == 0, "%s", outcome.err);
+	process_result_free(&outcome);
+	char *table = read_in(out, "steps.tsv");
+	require(table != NULL, "no steps");
+	return table;
+}
+
+struct read_step {
+	uint64_t start_ns, elapsed_ns, host_ns, decode_rows, prefill_rows;
+};
+
+static struct read_step read_step(const char *row)
+{
+	unsigned long long start, elapsed, host, decodes, prompts;
+
+	require(sscanf(row, "%*u %llu %llu %*u %llu %*s %llu %llu", &start, &elapsed, &host,
+			&decodes, &prompts) == 5,
+		"no step: %.60s", row);
+	return (struct read_step){start, elapsed, host, decodes, prompts};
+}
+
+/* The least time of the host for a step that is not launched ahead, less a tenth. */
+static uint64_t host_alone(void)
+{
+	char path[PATH_BYTES], out[PATH_BYTES];
+	uint64_t least_ns = UINT64_MAX;
+
+	temporary_write(folder, "one.jsonl",
+		"{\"timestamp\": 0, \"input_length\": 9, \"output_length\": 3}\n", path);
+	path_in(out, folder, "one");
+	char *table = steps_of(RUN(path, "--overlap", "off", PRICED, out), out);
+	for (const char *row = strchr(table, '\n') + 1; *row != '\0'; row = strchr(row, '\n') + 1) {
+		least_ns = u64_min(least_ns, read_step(row).host_ns);
+	}
+	free(table);
+	return least_ns - least_ns / 10;
+}
+
+/* Bursts, so that some wait, and idle times between them. */
+static void draw_arrivals(struct prop *prop, const char *path)
+{
+	FILE *file = fopen(path, "w");
+	uint64_t time_ms = 0;
+
+	require(file != NULL, "cannot write %s", path);
+	for (uint32_t i = prop_range(prop, 2, 14); i > 0; i--) {
+		fprintf(file,
+			"{\"timestamp\": %llu, \"input_length\": %u, \"output_length\": %u}\n",
+			(unsigned long long)time_ms, prop_range(prop, 1, 60),
+			prop_range(prop, 1, 8));
+		time_ms += prop_chance(prop, 1, 3) ? prop_range(prop, 20, 60) : prop_below(prop, 4);
+	}
+	fclose(file);
+}
+
+/* Each replica but the last fails, in a step or idle, and joins again. */
+static void draw_outages(struct prop *prop, uint32_t replicas, struct text *text)
+{
+	for (uint32_t i = 0; i + 1 < replicas; i++) {
+		uint32_t fail_us = prop_range(prop, 1, 40000);
+		uint32_t join_us = fail_us + prop_range(prop, 1, 30000);
+		text_format(text, "%sfail:%u@0.%06u,join:%u@0.%06u", i == 0 ? "" : ",", i, fail_us,
+			i, join_us);
+	}
+}
+
+/* How many steps are launched with nothing before them. */
+static uint32_t count_alone(const char *table, bool is_fleet, bool is_async, uint64_t least_ns)
+{
+	uint64_t ends_ns[REPLICAS_MOST] = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	uint32_t alone = 0;
+
+	for (const char *row = strchr(table, '\n') + 1, *end; *row != '\0'; row = end + 1) {
+		struct read_step step = read_step(row);
+		end = strchr(row, '\n');
+		uint32_t replica = is_fleet ? (uint32_t)(end[-1] - '0') : 0;
+		require(replica < REPLICAS_MOST, "no replica: %.200s", row);
+		bool is_next = ends_ns[replica] == step.start_ns;
+		bool is_ahead = step.host_ns < least_ns;
+		bool must = is_async || step.prefill_rows == 0;
+		ends_ns[replica] = step.start_ns + step.elapsed_ns;
+		if (step.decode_rows + step.prefill_rows == 0) {
+			continue; /* of an asynchronous engine that learns that all is done */
+		}
+		require(is_ahead ? is_next : !(is_next && must),
+			"replica %u: a step at %llu ns, %d behind another, has %llu ns of the host",
+			replica, (unsigned long long)step.start_ns, is_next,
+			(unsigned long long)step.host_ns);
+		alone += !is_ahead;
+	}
+	return alone;
+}
+
+static void body_prices(struct prop *prop, const void *context)
+{
+	const uint64_t *least_ns = context;
+	char path[PATH_BYTES], out[PATH_BYTES], replicas[16];
+	struct text outages = {0};
+	uint32_t count = prop_range(prop, 1, REPLICAS_MOST);
+	bool is_async = count == 1 && prop_chance(prop, 1, 2);
+
+	path_in(path, folder, "drawn.jsonl");
+	path_in(out, folder, "drawn");
+	draw_arrivals(prop, path);
+	draw_outages(prop, count, &outages);
+	snprintf(replicas, sizeof(replicas), "%u", count);
+	prop_log(prop, "%u replicas, async %d, %s", count, is_async, outages.bytes);
+	struct process_result outcome =
+		is_async    ? RUN(path, "--policy", "vllm", PRICED, out)
+		: count > 1 ? RUN(path, "--max-num-seqs", "1", "--replicas", replicas, "--outages",
+				      outages.bytes, PRICED, out)
+			    : RUN(path, "--max-num-seqs", "1", PRICED, out);
+	char *table = steps_of(outcome, out);
+	require(count_alone(table, count > 1, is_async, *least_ns) > 0,
+		"no step is launched alone");
+	free(table);
+	text_deinit(&outages);
+}
+
+Test(overlap, a_step_is_priced_as_launched_ahead_behind_another, .timeout = 600)
+{
+	uint64_t least_ns = host_alone();
+	const struct prop_options options = {
+		.name = "launches", .body = body_prices, .context = &least_ns, .trials = 100};
+
+	cr_assert(prop_holds(&options));
 }
