@@ -758,6 +758,48 @@ Test(plan, a_trace_too_short_for_its_load_is_said)
 
 /* ---- configurations ---- */
 
+/* One replica is enough. What a router does takes two, and replicas to spare come on top of one. */
+Test(plan, searches_no_fewer_replicas_than_its_options_take)
+{
+	static const struct {
+		const char *options;
+		double replicas;
+	} cases[] = {{"", 1}, {"--spare 1", 2}, {"--spare 2", 3}, {"--router-queue 50", 2},
+		{"--replica-limit 9", 2}, {"--router-queue 50 --spare 1", 2},
+		{"--replica-limit 9 --spare 2", 3}};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char name[16];
+		struct plan_file plan;
+		free(quire(0, "plan " DEMO "--replicates 0 --target-rate 1 %s --out @/least%u",
+			cases[i].options, i));
+		snprintf(name, sizeof(name), "least%u", i);
+		open_plan(&plan, name);
+		require(plan.answer.lowest_pass.value == cases[i].replicas, "%s: found %g",
+			cases[i].options, plan.answer.lowest_pass.value);
+		for (uint64_t k = 0; k < plan.probe_count; k++) {
+			const struct plan_probe *run = &plan.probes[k];
+			require(run->purpose == PROBE_ALONE || run->load.value >= cases[i].replicas,
+				"%s: a run of %g", cases[i].options, run->load.value);
+		}
+		plan_file_close(&plan);
+	}
+}
+
+/* One that passes is enough, wherever it stands; none is a verdict. */
+Test(plan, succeeds_where_a_configuration_passes)
+{
+	static const struct {
+		const char *scales;
+		int code;
+	} cases[] = {{"1,100", 0}, {"100,1", 0}, {"100,90,1", 0}, {"100,1,90", 0}, {"100,90", 1}};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		free(quire(cases[i].code, "plan " DEMO "--replicates 0 --grid 'step-time-scale=%s'",
+			cases[i].scales));
+	}
+}
+
 Test(plan, ranks_configurations_by_goodput_a_gpu)
 {
 	struct plan_file plan;

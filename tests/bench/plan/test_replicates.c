@@ -254,6 +254,40 @@ Test(replicates, drawn_arrivals_have_other_seeds)
 	plan_file_close(&plan);
 }
 
+/* A rate that is given draws arrivals where another thing is varied too: each replicate has a seed
+   of its own. Without one they are the trace's, of one seed. */
+Test(replicates, a_given_rate_draws_arrivals)
+{
+	static const struct {
+		const char *options;
+		bool draws;
+	} cases[] = {{"--vary replicas --target-rate 120", true},
+		{"--vary kv-blocks --rate 2", true}, {"--vary replicas --target-speedup 30", false},
+		{"--vary kv-blocks --speedup 0.5", false}};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct plan_file plan;
+		char options[128], name[16];
+		uint32_t samples = 0;
+		snprintf(options, sizeof(options), "--replicates 8 --seed 5 %s", cases[i].options);
+		snprintf(name, sizeof(name), "given%u", i);
+		plan_with(&plan, name, options);
+		const char *said = strstr(plan.answer.sampling.text, "with other arrivals");
+		require((said != NULL) == cases[i].draws, "%s: %s", cases[i].options,
+			plan.answer.sampling.text);
+		for (uint64_t k = 0; k < plan.probe_count; k++) {
+			const struct plan_probe *run = &plan.probes[k];
+			bool is_sample = run->purpose == PROBE_SAMPLING;
+			double further = cases[i].draws && is_sample ? run->replicate.value : 0;
+			samples += is_sample;
+			require(run->seed.value == 5 + further, "%s: seed %g", cases[i].options,
+				run->seed.value);
+		}
+		require(samples >= 8, "%s: %u runs", cases[i].options, samples);
+		plan_file_close(&plan);
+	}
+}
+
 Test(replicates, memory_has_error_bars_too)
 {
 	struct plan_file plan;

@@ -334,6 +334,34 @@ Test(page_history, cases_are_sorted_by_what_needs_work, .timeout = 120)
 	}
 }
 
+/* A figure that changes twice is worse or not by its last change, whatever the first was. */
+Test(page_history, the_last_change_of_several_counts)
+{
+	static const struct {
+		int levels[3];
+		bool is_worse;
+	} cases[] = {{{80, 90, 85}, false}, {{80, 70, 75}, true}, {{80, 90, 100}, true},
+		{{80, 70, 60}, false}, {{80, 90, 70}, false}, {{80, 70, 90}, true}};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *file = path;
+		struct text text = {0};
+		for (uint32_t run = 0; run < 36; run++) {
+			text_format(&text,
+				"{\"commit\":\"a%u\",\"date\":\"2026\",\"cases\":{\"c\":"
+				"{\"verdict\":\"PASS\",\"figures\":{\"ttft.p99\":%d}}}}\n",
+				run, cases[i].levels[run / 12]);
+		}
+		temporary_write(folder, "twice.jsonl", text.bytes, path);
+		text_deinit(&text);
+		char *page = make_page(folder, &file, 1, "page.html");
+		require_has(page, "2 changes of level, the last since a24");
+		require_has(page, cases[i].is_worse ? ". 1 figure of 1 case is worse than"
+						    : ". No figure is worse than");
+		free(page);
+	}
+}
+
 /* Of a figure like the utilisation more is neither better nor worse. */
 Test(page_history, a_change_may_be_neither_better_nor_worse)
 {
