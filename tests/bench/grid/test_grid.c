@@ -144,6 +144,28 @@ Test(grid, tries_come_behind_and_base_is_one)
 /* ---- values ---- */
 
 /* A policy has defaults of its own, so an option that is given the usual one says something. */
+/* Names are those of folders: files of other folders, and characters that no folder has, are cut
+   from them, but no two configurations write into one. */
+Test(grid, no_two_configurations_have_one_name)
+{
+	const struct option_texts tries = {.count = 5,
+		.list = {"--gpu one/card.json", "--gpu two/card.json", "--gpu card.json",
+			"--gpu one/card.json --max-num-seqs 3",
+			"--gpu two/card.json --max-num-seqs 3"}};
+	struct grid grid;
+
+	open_grid(&grid, "gpu=one/x.json,two/x.json,three/x.json", &tries);
+	require_equal(grid.count, 8);
+	for (uint32_t i = 0; i < grid.count; i++) {
+		for (uint32_t j = 0; j < i; j++) {
+			require(strcmp(grid.list[i].name, grid.list[j].name) != 0,
+				"%s is the name of %s and %s", grid.list[i].name,
+				grid.list[j].options, grid.list[i].options);
+		}
+	}
+	grid_close(&grid);
+}
+
 Test(grid, a_default_that_is_given_is_a_configuration_of_its_own)
 {
 	const struct option_texts tries = {

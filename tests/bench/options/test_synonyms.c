@@ -112,6 +112,22 @@ Test(synonyms, set_the_option_that_they_stand_for)
 	require(!outcome.values.count_given, "no count was given");
 }
 
+/* Behind an = the value is in the word itself, and the next word is an argument of its own. */
+Test(synonyms, take_no_word_behind_a_value_of_their_own)
+{
+	static char *const begins[] = {"--number=7", "--number=auto", "--limits=a:2"};
+
+	for (uint32_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+		struct outcome outcome = PARSE(begins[i], "x", "y");
+		require(outcome.status == STATUS_OK, "%s", outcome.error.text);
+		require_equal(outcome.positional_count, 2);
+		outcome = PARSE("x", begins[i], "--text", "name");
+		require(outcome.status == STATUS_OK, "%s", outcome.error.text);
+		require_equal(outcome.positional_count, 1);
+		cr_assert_str_eq(outcome.values.text, "name");
+	}
+}
+
 Test(synonyms, take_all_values_that_begin_as_theirs)
 {
 	struct outcome outcome = PARSE("--limits", "b:3", "a:2.5", "x");

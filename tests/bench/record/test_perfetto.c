@@ -438,6 +438,61 @@ Test(perfetto, a_window_is_cut_from_the_run)
 	temporary_remove(folder);
 }
 
+/* Which of the rows are shown as rejected, a bit each. */
+static uint64_t rejected_rows(const char *folder, const char *name)
+{
+	char path[PATH_BYTES];
+	const cJSON *event;
+	uint64_t rows = 0;
+
+	snprintf(path, sizeof(path), "%s/%s.json", folder, name);
+	char *text = file_read(path, NULL);
+	cJSON *root = cJSON_Parse(text);
+	cJSON_ArrayForEach(event, cJSON_GetObjectItemCaseSensitive(root, "traceEvents"))
+	{
+		if (strcmp(text_of(event, "name"), "rejected: too long") == 0) {
+			const cJSON *arguments = cJSON_GetObjectItemCaseSensitive(event, "args");
+			const cJSON *id = cJSON_GetObjectItemCaseSensitive(arguments, "id");
+			rows |= UINT64_C(1) << (uint32_t)id->valuedouble;
+		}
+	}
+	cJSON_Delete(root);
+	free(text);
+	return rows;
+}
+
+/* A row each 50 ms, of which two of three are rejected while nothing else happens: an event of its
+   own may be the first of a window, and the first behind it. */
+Test(perfetto, a_window_has_its_rejections)
+{
+	enum { ROWS = 12, EVERY_MS = 50 };
+	char folder[TEMPORARY_PATH_BYTES], rows[2048] = "", remove[PATH_BYTES + 16];
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < ROWS; i++) {
+		used += (size_t)snprintf(rows + used, sizeof(rows) - used,
+			"{\"timestamp\":%u,\"input_length\":%u,\"output_length\":1}\n",
+			i * EVERY_MS, i % 3 == 0 ? 20 : 5000);
+	}
+	temporary_folder(folder);
+	for (uint64_t first = 0; first < ROWS; first++) {
+		for (uint64_t end = first + 1; end <= ROWS; end++) {
+			const struct perfetto_window window = {
+				(first * EVERY_MS - (first > 0 ? 20 : 0)) * 1000000,
+				(end * EVERY_MS - 20) * 1000000};
+			uint64_t expected = 0;
+			for (uint64_t i = first; i < end; i++) {
+				expected |= i % 3 == 0 ? 0 : UINT64_C(1) << i;
+			}
+			run_rows_in(folder, "window", rows, &policy_mixed, 60, 900, window);
+			require_equal(rejected_rows(folder, "window"), expected);
+			snprintf(remove, sizeof(remove), "rm -r %s/window*", folder);
+			require_equal(system(remove), 0);
+		}
+	}
+	temporary_remove(folder);
+}
+
 Test(perfetto, the_same_run_gives_the_same_bytes)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[PATH_BYTES];

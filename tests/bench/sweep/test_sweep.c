@@ -18,6 +18,7 @@ TestSuite(sweep, .timeout = 120);
 #define ENGINE "--block-size 16 --trace-block-size 16 --max-model-len 200 --max-num-seqs 4"
 #define GRID "--grid 'kv-blocks=16,20,40;policy=mixed,vllm;seed=1,2'"
 #define SWEEP "sweep trace.jsonl " ENGINE " --slo-ttft-ms 50 " GRID
+#define ONE_RUN "sweep trace.jsonl " ENGINE " --grid seed=1 --out one"
 
 enum { RUNS = 12 };
 
@@ -151,6 +152,40 @@ static double metric_of(const struct sweep_run *run, const char *name)
 	}
 	require(run->metrics[index].has_value, "%s has no %s", run->name, name);
 	return run->metrics[index].value;
+}
+
+/* An overloaded engine is used to more than its whole capacity; no other share is above 1. */
+Test(sweep, only_utilisation_is_a_share_above_the_whole)
+{
+	struct replay_fixture fixture;
+	struct sweep_file sweep = {0};
+	char path[PATH_BYTES], line[512];
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 0, ONE_RUN " --slo-ttft-ms 50", "1 of 1");
+	run_shell(&fixture, 0, "cp one/" SWEEP_RUNS " kept");
+	path_in(path, fixture.folder, "one");
+	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
+		const char *name = sweep_metrics[i];
+		bool is_share = strcmp(metric_find(name)->unit, "share") == 0;
+		struct error error = {0};
+		snprintf(line, sizeof(line),
+			"awk -F'\t' -v OFS='\t' 'NR == 1 {for (i = 1; i <= NF; i++) if ($i == "
+			"\"%s\") at = i} NR == 2 && at {$at = \"1.5\"} {print} END {exit !at}' "
+			"kept >one/" SWEEP_RUNS,
+			name);
+		run_shell(&fixture, 0, line);
+		enum status status = sweep_file_open(&sweep, path, &error);
+		if (is_share && strcmp(name, "utilisation") != 0) {
+			require_equal(status, STATUS_INPUT);
+		} else {
+			require(status == STATUS_OK, "%s: %s", name, error.text);
+			require(sweep.runs[0].metrics[i].value == 1.5, "%s", name);
+		}
+		sweep_file_close(&sweep);
+	}
+	run_shell(&fixture, 0, "rm kept");
+	close_fixture(&fixture);
 }
 
 /* Shares are in percent on the terminal. */
@@ -293,7 +328,6 @@ Test(sweep, the_caches_curve_is_that_of_trace_cache)
 /* A folder with files and without sweep.json is no sweep's, whatever the files are. */
 Test(sweep, a_folder_of_others_is_refused_in_a_line)
 {
-#define ONE_RUN "sweep trace.jsonl " ENGINE " --grid seed=1 --out one"
 	static const char *const makes[] = {"mkdir one && echo mine >one/notes.txt",
 		"mkdir -p one/photos", "mkdir one && ln -s nowhere one/link"};
 	struct replay_fixture fixture;
