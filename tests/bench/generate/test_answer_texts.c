@@ -150,11 +150,12 @@ static void make_prompts(const struct scene *scene, struct generate_prompts *pro
 static void require_answer(const struct generate_answer *found, const struct answer *answer)
 {
 	uint32_t tokens = answer->byte_count + (answer->end != END_LENGTH);
+	const char *text = found->text.bytes == NULL ? "" : found->text.bytes; /* of no bytes */
 
 	require(found->text.byte_count == strlen(answer->text) &&
-			memcmp(found->text.bytes, answer->text, found->text.byte_count) == 0,
+			memcmp(text, answer->text, found->text.byte_count) == 0,
 		"%u bytes: the text is '%.*s', not '%s'", answer->byte_count,
-		(int)found->text.byte_count, found->text.bytes, answer->text);
+		(int)found->text.byte_count, text, answer->text);
 	require(found->is_finished, "no end");
 	require_equal(found->is_stopped, answer->end == END_STOPPED);
 	require_equal(found->ids.count, tokens);
