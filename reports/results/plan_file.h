@@ -30,11 +30,11 @@
 		      utilisation, throughput_per_gpu, speed_per_user, rank, same_as [names],
 		      on_pareto_front}]
 	 at least one, the best first. options: as on a command line. profile: what prices its
-	 steps; calibrated: as of summary.json, for it. gpus: of one replica, of
-	 unlike ones the mean. against_best: its goodput a GPU in that of the best, from the same
-	 replicates. utilisation: at the answer.
-	 speed_per_user: output tokens/s of one user, 1000 / tpot_p50. rank: from 1. same_as: the
-	 configurations from which it cannot be told apart. Names are unique
+	 steps; calibrated: as of summary.json, for it. gpus: of one replica; the
+	 mean, where those of --fleet differ. against_best: its goodput a GPU in that of the best,
+	 from the same replicates. utilisation: at the answer. speed_per_user: output
+	 tokens/s of one user, 1000 / tpot_p50. rank: from 1. same_as: the configurations from
+	 which it cannot be told apart. Names are unique
      config  as of summary.json
 
    A number that does not exist or was not asked for is null, a text is "". All numbers are >= 0.

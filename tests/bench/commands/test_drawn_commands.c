@@ -23,7 +23,7 @@
 
 enum { LINES_SHOWN = 5 };
 
-/* A sanitizer's program takes ten times as long, most of it to begin. */
+/* A sanitizer's program takes ten times as long. */
 #ifdef __SANITIZE_ADDRESS__
 enum { LINES_STEP = 5 };
 #else
@@ -49,17 +49,14 @@ static int add_file(const char *path, const struct stat *status, int kind, struc
 	return 0;
 }
 
-/* Dates and machines are in provenance.json alone; it goes before a page can show it. */
 static uint64_t hash_of(const char *command)
 {
 	char folder[TEMPORARY_PATH_BYTES];
 
 	temporary_folder(folder);
 	struct process_result result = shell_run(folder,
-		"ln -s '" QUIRE_SOURCE_DIR "' root; ln -s '" DRAWN "inputs' in; "
-		"PATH='" FAULT_GNUPLOT_FOLDER "':$PATH; "
-		"quire() { '" QUIRE_EXECUTABLE "' \"$@\"; code=$?; "
-		"find . -name provenance.json -exec rm {} +; return $code; }\n%s",
+		"PATH='" FAULT_GNUPLOT_FOLDER "':$PATH; QUIRE='" QUIRE_EXECUTABLE
+		"'; ROOT='" QUIRE_SOURCE_DIR "'; . '" DRAWN "begin.sh'\n%s",
 		command);
 	tree_sum = 0;
 	tree_root_bytes = strlen(folder);
@@ -108,77 +105,24 @@ static void require_drawn(const char *name)
 	free(table);
 }
 
-Test(drawn_commands, replay)
-{
-	require_drawn("replay");
-}
+#define TABLE(name)                                                                                \
+	Test(drawn_commands, name)                                                                 \
+	{                                                                                          \
+		require_drawn(#name);                                                              \
+	}
 
-Test(drawn_commands, fleet)
-{
-	require_drawn("fleet");
-}
-
-Test(drawn_commands, trace)
-{
-	require_drawn("trace");
-}
-
-Test(drawn_commands, plan)
-{
-	require_drawn("plan");
-}
-
-Test(drawn_commands, sweep)
-{
-	require_drawn("sweep");
-}
-
-Test(drawn_commands, compare)
-{
-	require_drawn("compare");
-}
-
-Test(drawn_commands, refused)
-{
-	require_drawn("refused");
-}
-
-Test(drawn_commands, fit)
-{
-	require_drawn("fit");
-}
-
-Test(drawn_commands, texts)
-{
-	require_drawn("texts");
-}
-
-Test(drawn_commands, computed)
-{
-	require_drawn("computed");
-}
-
-Test(drawn_commands, gate)
-{
-	require_drawn("gate");
-}
-
-Test(drawn_commands, errors)
-{
-	require_drawn("errors");
-}
-
-Test(drawn_commands, history)
-{
-	require_drawn("history");
-}
-
-Test(drawn_commands, calibration)
-{
-	require_drawn("calibration");
-}
-
-Test(drawn_commands, corrupted)
-{
-	require_drawn("corrupted");
-}
+TABLE(replay)
+TABLE(fleet)
+TABLE(trace)
+TABLE(plan)
+TABLE(sweep)
+TABLE(compare)
+TABLE(refused)
+TABLE(fit)
+TABLE(texts)
+TABLE(computed)
+TABLE(gate)
+TABLE(errors)
+TABLE(history)
+TABLE(calibration)
+TABLE(corrupted)
