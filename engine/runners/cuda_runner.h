@@ -47,9 +47,9 @@
    number, on padding, or on graph or eager launch. It does depend on the kind of the row. Rows of
    prompts (chunks of one token included) and decode rows have different orders of summation in two
    operations: attention, and linear layers with split-K (linear_split_k(): o and down in
-   qwen3-0.6b, none in qwen3-8b). Positions of a prompt are computed by rows of the first kind,
-   positions of a completion by decode rows. So the keys, values and sampled tokens of a request
-   have the same bits
+   qwen3-0.6b and 1.7b, none in qwen3-8b). Positions of a prompt are computed by rows of the first
+   kind, positions of a completion by decode rows. So the keys, values and sampled tokens of a
+   request have the same bits
 
        in any batch, under any policy and limits, with graphs and eager, run after run;
        with a prompt computed whole or in chunks of any size;

@@ -4,7 +4,7 @@
 
 uint32_t linear_split_k(uint32_t input_count, uint32_t output_count)
 {
-	bool is_long = input_count >= 2048 && input_count <= 4096;
+	bool is_long = input_count >= 2048 && input_count <= 6144;
 	bool is_narrow = output_count > 0 && output_count <= 2048;
 	bool is_whole = input_count % (SPLIT_K * SPLIT_K_MULTIPLE) == 0 && output_count % 64 == 0;
 

@@ -25,15 +25,16 @@ enum { BIAS = OPERAND_MORE };
 	CASE(CASE_MODEL, rows, 1024, 4096), CASE(CASE_MODEL, rows, 2048, 1024),                    \
 		CASE(CASE_MODEL, rows, 3072, 1024)
 
-/* Wide weights and few rows: qkv, o and down of qwen3-1.7b (without o), 4b, 8b, 14b and 32b. */
+/* Wide weights and few rows: qkv, o and down of qwen3-1.7b, 4b, 8b, 14b and 32b. */
 #define WIDE_LAYERS(rows)                                                                          \
-	CASE(CASE_MODEL, rows, 2048, 4096), CASE(CASE_MODEL, rows, 6144, 2048),                    \
-		CASE(CASE_MODEL, rows, 2560, 6144), CASE(CASE_MODEL, rows, 4096, 2560),            \
-		CASE(CASE_MODEL, rows, 9728, 2560), CASE(CASE_MODEL, rows, 4096, 6144),            \
-		CASE(CASE_MODEL, rows, 4096, 4096), CASE(CASE_MODEL, rows, 12288, 4096),           \
-		CASE(CASE_MODEL, rows, 5120, 7168), CASE(CASE_MODEL, rows, 5120, 5120),            \
-		CASE(CASE_MODEL, rows, 17408, 5120), CASE(CASE_MODEL, rows, 5120, 10240),          \
-		CASE(CASE_MODEL, rows, 8192, 5120), CASE(CASE_MODEL, rows, 25600, 5120)
+	CASE(CASE_MODEL, rows, 2048, 4096), CASE(CASE_MODEL, rows, 2048, 2048),                    \
+		CASE(CASE_MODEL, rows, 6144, 2048), CASE(CASE_MODEL, rows, 2560, 6144),            \
+		CASE(CASE_MODEL, rows, 4096, 2560), CASE(CASE_MODEL, rows, 9728, 2560),            \
+		CASE(CASE_MODEL, rows, 4096, 6144), CASE(CASE_MODEL, rows, 4096, 4096),            \
+		CASE(CASE_MODEL, rows, 12288, 4096), CASE(CASE_MODEL, rows, 5120, 7168),           \
+		CASE(CASE_MODEL, rows, 5120, 5120), CASE(CASE_MODEL, rows, 17408, 5120),           \
+		CASE(CASE_MODEL, rows, 5120, 10240), CASE(CASE_MODEL, rows, 8192, 5120),           \
+		CASE(CASE_MODEL, rows, 25600, 5120)
 /* gate_up of the same. */
 #define WIDE_GATE_UPS(rows)                                                                        \
 	CASE(CASE_MODEL, rows, 2048, 12288), CASE(CASE_MODEL, rows, 2560, 19456),                  \

@@ -213,10 +213,13 @@ static struct linear_plan plan_small(
 static bool stream_fits(
 	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
 {
-	return device->has_sm90 && shape->split_k == 1 && row_count <= LINEAR_STREAM_TOKENS &&
-	       shape->input_count > 0 &&
-	       shape->input_count % (LINEAR_STREAM_CHUNKS * LINEAR_CHUNK) == 0 &&
-	       shape->output_count > 0 && shape->output_count % LINEAR_STREAM_ROWS == 0;
+	const uint32_t multiple = shape->split_k > 1 ? SPLIT_K * SPLIT_K_MULTIPLE
+						     : LINEAR_STREAM_CHUNKS * LINEAR_CHUNK;
+
+	return device->has_sm90 && row_count <= LINEAR_STREAM_TOKENS && shape->input_count > 0 &&
+	       shape->input_count % multiple == 0 && shape->output_count > 0 &&
+	       shape->output_count % LINEAR_STREAM_ROWS == 0 &&
+	       (shape->split_k == 1 || (!shape->has_silu && !shape->is_logits));
 }
 
 /* One block a multiprocessor. Its groups of rows are cut into tiles of equally many, of one a
@@ -236,9 +239,11 @@ static struct linear_plan plan_stream(
 	plan.blocks = smaller(groups, device->multiprocessors);
 	const uint32_t share = divide_up(groups, plan.blocks);
 	const uint32_t warps_max =
-		shape->is_logits ? (uint32_t)LINEAR_STREAM_WARPS_MAX : STREAM_WARPS_MAX;
-	const uint32_t warps = divide_up(share, divide_up(share, warps_max));
-	plan.weight_rows = warps * LINEAR_STREAM_ROWS;
+		(shape->is_logits || shape->split_k > 1 ? (uint32_t)LINEAR_STREAM_WARPS_MAX
+							: STREAM_WARPS_MAX) /
+		shape->split_k;
+	const uint32_t tile_groups = divide_up(share, divide_up(share, warps_max));
+	plan.weight_rows = tile_groups * LINEAR_STREAM_ROWS;
 	plan.tile_tokens = row_count;
 	const bool has_row = linear_stream_has_row(shape, row_count);
 	const uint32_t row = has_row ? shape->input_count * 2 : 0;
@@ -247,14 +252,17 @@ static struct linear_plan plan_stream(
 	const uint32_t whole = 2 * device->half_shared_bytes - LINEAR_STREAM_ROOM;
 	const uint32_t one_warp = has_row ? device->half_shared_bytes : STREAM_ONE_WARP_BYTES;
 	const uint32_t most = share == 1 ? smaller(whole, one_warp) : whole;
-	const uint32_t others = LINEAR_BARRIER_BYTES + row;
+	const uint32_t sums = shape->split_k > 1 ? tile_groups * LINEAR_STREAM_SUM_BYTES : 0;
+	const uint32_t others = LINEAR_BARRIER_BYTES + row + sums;
 	const uint32_t ring = most > others ? most - others : 0;
 	const uint32_t fills = shape->input_count / LINEAR_CHUNK / LINEAR_STREAM_CHUNKS;
 	plan.token_stages = smaller(fills, smaller(ring / stage, LINEAR_STAGES_MAX));
 	plan.weight_stages = plan.token_stages;
 	plan.shared_bytes = others + plan.token_stages * stage;
-	if (plan.token_stages < 2 && /* a stage is released in the next one */
-		(plan.token_stages == 0 || fills > 1 || warps < share)) {
+	const bool has_tiles = tile_groups < share;
+	if ((plan.token_stages < 2 && /* a stage is released in the next one */
+		    (plan.token_stages == 0 || fills > 1 || has_tiles)) ||
+		(shape->split_k > 1 && has_tiles)) {
 		plan.path = LINEAR_NONE;
 	}
 	return plan;
@@ -428,18 +436,25 @@ static uint32_t small_rows_max(const struct linear_shape *shape)
 	return shape->split_k > 1 ? (uint32_t)TINY_SPLIT_K_ROWS : (uint32_t)WGMMA_ROWS;
 }
 
+/* With split-K only weights whose rows keep at least three quarters of the multiprocessors busy, 16
+   each; LINEAR_TINY has tiles of 8 for the others. */
 static bool is_streamed(
 	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
 {
-	return shape->input_count >= TINY_INPUTS && stream_fits(shape, row_count, device);
+	const uint32_t groups = shape->output_count / LINEAR_STREAM_ROWS;
+
+	return shape->input_count >= TINY_INPUTS && stream_fits(shape, row_count, device) &&
+	       (shape->split_k == 1 || 4 * groups >= 3 * device->multiprocessors);
 }
 
 static bool has_kernel(
 	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
 {
-	return device->has_sm90 &&
-	       (shape->split_k > 1 || small_weight_rows(shape, row_count, device) > 0 ||
-		       is_streamed(shape, row_count, device));
+	if (shape->split_k > 1) {
+		return device->has_sm90 && tiny_weight_rows(shape, TINY_SPLIT_K_ROWS, device) > 0;
+	}
+	return device->has_sm90 && (small_weight_rows(shape, row_count, device) > 0 ||
+					   is_streamed(shape, row_count, device));
 }
 
 bool linear_has_kernel(const struct linear_shape *shape, const struct linear_device *device)

@@ -17,7 +17,8 @@ extern "C" {
 
        path                     kernel                     serves
        LINEAR_TINY              linear_tiny.cu, mma.sync   a few decode rows
-       LINEAR_STREAM            linear_stream.cu, mma.sync up to 8 rows: wide weights, logits
+       LINEAR_STREAM            linear_stream.cu, mma.sync up to 8 rows: wide weights, logits,
+                                                           and split-K of many outputs
        LINEAR_SMALL             linear_small.cu, wgmma     up to 64 decode rows, M of one wgmma
        LINEAR_WIDE              linear_wide.cu, wgmma      more, while all tiles run in one wave
        LINEAR_TALL              linear_tall.cu, wgmma      9 to 256 rows, and long prompts
@@ -128,14 +129,17 @@ enum {
 	LINEAR_STAGES_MAX = 32,	     /* of a ring: room for mbarriers */
 	LINEAR_TINY_ROWS = 4,	     /* the most for LINEAR_TINY without split-K */
 	LINEAR_TINY_K_TILE = SPLIT_K_MULTIPLE,
-	LINEAR_TINY_TOKEN_GAP = 16,    /* bytes after a token's inputs, against bank conflicts */
-	LINEAR_TINY_SUM_GAP = 4,       /* floats after a token's sums, likewise */
-	LINEAR_STREAM_TOKENS = 8,      /* the most, N of an mma.sync */
-	LINEAR_STREAM_CHUNKS = 4,      /* of inputs in a stage */
-	LINEAR_STREAM_ROWS = 16,       /* rows of the weight of a warp, M of an mma.sync */
-	LINEAR_STREAM_WARPS_MAX = 8,   /* of a tile */
-	LINEAR_STREAM_ROW_WARPS = 8,   /* that load one token */
-	LINEAR_STREAM_ROOM = 1024,     /* shared memory of a norm's block */
+	LINEAR_TINY_TOKEN_GAP = 16,  /* bytes after a token's inputs, against bank conflicts */
+	LINEAR_TINY_SUM_GAP = 4,     /* floats after a token's sums, likewise */
+	LINEAR_STREAM_TOKENS = 8,    /* the most, N of an mma.sync */
+	LINEAR_STREAM_CHUNKS = 4,    /* of inputs in a stage */
+	LINEAR_STREAM_ROWS = 16,     /* rows of the weight of a warp, M of an mma.sync */
+	LINEAR_STREAM_WARPS_MAX = 8, /* of a tile */
+	LINEAR_STREAM_ROW_WARPS = 8, /* that load one token */
+	LINEAR_STREAM_ROOM = 1024,   /* shared memory of a norm's block */
+	/* LINEAR_STREAM with split-K: shared memory of 16 rows, for 8 sums of each in float32 of
+	   all slices but the first */
+	LINEAR_STREAM_SUM_BYTES = (SPLIT_K - 1) * LINEAR_STREAM_ROWS * LINEAR_STREAM_TOKENS * 4,
 	LINEAR_TALL_GROUPS = 3,	       /* the most of a tile, with silu only */
 	LINEAR_TALL_TOKENS = 256,      /* the most of a tile with so many groups; of others half */
 	LINEAR_TALL_EIGHT = 8,	       /* tokens, and rows of the weight, of which tiles consist */

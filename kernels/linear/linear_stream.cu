@@ -26,6 +26,9 @@
    and reads 512 bytes. Two warps are faster than the memory's share of a multiprocessor, so they
    catch up with what was requested before the tokens were there.
 
+   With split-K each of four warps sums its slice of K for the same 16 rows, and the first one adds
+   their sums. A stage has a chunk of every slice, so all four work from the first stage on.
+
    The weight's part of all stages of the ring is requested before the dependency wait (PDL): the
    memory is read while a norm or the end of decode attention runs. The ring may have all shared
    memory but room for a block of a norm, which then starts beside it, so that the blocks of the
@@ -40,13 +43,15 @@ enum {
 	NORM_WARPS_MAX = LINEAR_STREAM_NORM_INPUTS / (NORM_VECTORS_MAX * 8 * WARP),
 	THREADS_MAX = (LINEAR_STREAM_WARPS_MAX + 1 + NORM_WARPS_MAX) * WARP,
 	SQUARES = 2 * 8 * LINEAR_STAGES_MAX, /* offset of the norm warps' sums of squares */
+	SUM_STEP = WARP * 4,		     /* bytes between sums of one lane */
 };
 
 /* ROW_BARRIER: of the consumers and row warps: the token is there. NORM_BARRIER: of the row
-   warps. */
-enum named_barrier { ROW_BARRIER = 1, NORM_BARRIER };
+   warps. SLICE_BARRIER: of the consumers: the sums of all slices are there. */
+enum named_barrier { ROW_BARRIER = 1, NORM_BARRIER, SLICE_BARRIER };
 
 static_assert(SQUARES + 4 * NORM_WARPS_MAX <= BARRIER_BYTES, "barriers and squares have room");
+static_assert(CHUNKS == SPLIT_K, "a stage has a chunk of every slice");
 
 /* What becomes of the sums. */
 enum outputs { PLAIN, SILU, LOGITS };
@@ -63,10 +68,12 @@ struct gemm {
 	uint32_t input_count;
 	uint32_t output_count; /* columns of out */
 	uint32_t group_count;  /* of GROUP_ROWS rows of the weight */
-	uint32_t warp_count;   /* groups of a tile */
+	uint32_t tile_groups;  /* of a tile */
+	uint32_t warp_count;   /* consumers: one for each slice of each group of a tile */
 	uint32_t fill_count;   /* stages' worth of inputs in K */
 	uint32_t stage_count;
-	uint32_t token_bytes; /* of the tokens in a stage, with their padding; else 0 */
+	uint32_t token_bytes; /* IN_RING: of the tokens in a stage, with their padding; else 0 */
+	uint32_t row_bytes;   /* all but IN_RING: of the token */
 	uint32_t row_threads; /* all but IN_RING */
 	struct linear_norm norm;
 };
@@ -83,7 +90,8 @@ struct block {
 	/* each (chunks, tokens, CHUNK), padded; then (groups, chunks, GROUP_ROWS, CHUNK) */
 	uint32_t stages;
 	uint32_t stage_bytes;
-	uint32_t row; /* all but IN_RING: the token */
+	uint32_t row;  /* all but IN_RING: the token */
+	uint32_t sums; /* SLICES > 1: (groups of a tile, slices but the first, 4, WARP) float32 */
 };
 
 static __device__ inline struct block locate_block(const struct gemm &gemm)
@@ -95,12 +103,13 @@ static __device__ inline struct block locate_block(const struct gemm &gemm)
 	block.group_count = (uint32_t)((uint64_t)(blockIdx.x + 1) * gemm.group_count / gridDim.x) -
 			    block.first_group;
 	block.fill_count =
-		(block.group_count + gemm.warp_count - 1) / gemm.warp_count * gemm.fill_count;
+		(block.group_count + gemm.tile_groups - 1) / gemm.tile_groups * gemm.fill_count;
 	block.full = shared_address(memory);
 	block.empty = block.full + 8 * LINEAR_STAGES_MAX;
 	block.stages = block.full + BARRIER_BYTES;
-	block.stage_bytes = gemm.token_bytes + gemm.warp_count * CHUNKS * GROUP_CHUNK_BYTES;
+	block.stage_bytes = gemm.token_bytes + gemm.tile_groups * CHUNKS * GROUP_CHUNK_BYTES;
 	block.row = block.stages + gemm.stage_count * block.stage_bytes;
+	block.sums = block.row + gemm.row_bytes;
 	return block;
 }
 
@@ -117,18 +126,18 @@ static __device__ inline void advance(struct fill_cursor *at, const struct gemm 
 	at->inputs++;
 	if (at->inputs == gemm.fill_count) {
 		at->inputs = 0;
-		at->tile_group += gemm.warp_count;
+		at->tile_group += gemm.tile_groups;
 	}
 }
 
-template <outputs OUTPUTS, inputs INPUTS>
+template <outputs OUTPUTS, inputs INPUTS, uint32_t SLICES>
 static __device__ inline void fetch_weight(const struct gemm &gemm, const struct block &block,
 	const CUtensorMap *map, const struct fill_cursor &at)
 {
 	const uint32_t rows = OUTPUTS == SILU ? GROUP_ROWS / 2 : GROUP_ROWS;
 	const uint32_t tokens = INPUTS == IN_RING ? gemm.row_count : 0;
 	const uint32_t barrier = block.full + 8 * at.ring.stage;
-	const uint32_t groups = min(gemm.warp_count, block.group_count - at.tile_group);
+	const uint32_t groups = min(gemm.tile_groups, block.group_count - at.tile_group);
 	uint32_t to = block.stages + at.ring.stage * block.stage_bytes + gemm.token_bytes;
 	uint32_t row = (block.first_group + at.tile_group) * rows;
 
@@ -136,7 +145,7 @@ static __device__ inline void fetch_weight(const struct gemm &gemm, const struct
 		barrier, CHUNKS * (groups * GROUP_CHUNK_BYTES + tokens * CHUNK_BYTES));
 #pragma unroll 1
 	for (uint32_t i = 0; i < groups; i++) {
-		copy_tiles(to, map, row, at.inputs * CHUNKS, barrier);
+		copy_tiles(to, map, row, at.inputs * (CHUNKS / SLICES), barrier);
 		to += CHUNKS * GROUP_CHUNK_BYTES;
 		row += rows;
 	}
@@ -156,7 +165,7 @@ static __device__ inline void prepare(const struct gemm &gemm, const struct bloc
 
 /* The producer thread. It starts the copies of the weight into all stages before the dependency
    wait, of which it has no need where the token is loaded by others. */
-template <outputs OUTPUTS, inputs INPUTS>
+template <outputs OUTPUTS, inputs INPUTS, uint32_t SLICES>
 static __device__ inline void produce(const struct gemm &gemm, const struct block &block,
 	const CUtensorMap *weight_map, const CUtensorMap *in_map)
 {
@@ -164,7 +173,7 @@ static __device__ inline void produce(const struct gemm &gemm, const struct bloc
 
 #pragma unroll 1
 	for (uint32_t i = 0; i < gemm.stage_count; i++) { /* no more than the fills of a tile */
-		fetch_weight<OUTPUTS, INPUTS>(gemm, block, weight_map, at);
+		fetch_weight<OUTPUTS, INPUTS, SLICES>(gemm, block, weight_map, at);
 		advance(&at, gemm);
 	}
 	if (INPUTS == IN_RING) {
@@ -177,12 +186,13 @@ static __device__ inline void produce(const struct gemm &gemm, const struct bloc
 		fill++) {
 		if (fill >= gemm.stage_count) {
 			barrier_wait(block.empty + 8 * at.ring.stage, at.ring.parity ^ 1);
-			fetch_weight<OUTPUTS, INPUTS>(gemm, block, weight_map, at);
+			fetch_weight<OUTPUTS, INPUTS, SLICES>(gemm, block, weight_map, at);
 			advance(&at, gemm);
 		}
 		if (INPUTS == IN_RING) {
 			copy_tiles(block.stages + token.ring.stage * block.stage_bytes, in_map, 0,
-				token.inputs * CHUNKS, block.full + 8 * token.ring.stage);
+				token.inputs * (CHUNKS / SLICES),
+				block.full + 8 * token.ring.stage);
 			advance(&token, gemm);
 		}
 	}
@@ -277,39 +287,43 @@ struct stage_addresses {
 	uint32_t stage, tokens;
 };
 
-template <inputs INPUTS>
+template <inputs INPUTS, uint32_t SLICES>
 static __device__ inline struct stage_addresses locate_stage(
 	const struct block &block, uint32_t stage, uint32_t fill)
 {
 	const uint32_t at = block.stages + stage * block.stage_bytes;
 
-	return {at, INPUTS == IN_RING ? at : block.row + fill * (CHUNKS * CHUNK_BYTES)};
+	return {at, INPUTS == IN_RING ? at : block.row + fill * (CHUNKS / SLICES * CHUNK_BYTES)};
 }
 
 /* Offsets within a stage, and within a stage's tokens, from which this lane loads fragments. The
    128-byte swizzle permutes the 16-byte pieces of a row by the row's index. Missing tokens read the
-   last one; their sums are not used. */
+   last one; their sums are not used. With split-K they are those of the one chunk of `slice`. */
 struct fragment_offsets {
 	uint32_t weight[STEPS];
 	uint32_t tokens[CHUNKS][2];
 
-	template <inputs INPUTS> __device__ inline void find(const struct gemm &gemm, uint32_t warp)
+	template <inputs INPUTS>
+	__device__ inline void find(const struct gemm &gemm, uint32_t group, uint32_t slice)
 	{
 		const uint32_t lane = threadIdx.x % WARP;
 		const uint32_t row = lane % 16, token = min(lane % 8, gemm.row_count - 1);
 #pragma unroll
 		for (uint32_t step = 0; step < STEPS; step++) {
-			weight[step] = gemm.token_bytes + warp * CHUNKS * GROUP_CHUNK_BYTES +
-				       row * CHUNK_BYTES +
-				       ((2 * step + lane / 16) ^ (row % 8)) * 16;
+			weight[step] =
+				gemm.token_bytes + (group * CHUNKS + slice) * GROUP_CHUNK_BYTES +
+				row * CHUNK_BYTES + ((2 * step + lane / 16) ^ (row % 8)) * 16;
 			hold(weight[step]);
 		}
 #pragma unroll
 		for (uint32_t i = 0; i < 2 * CHUNKS; i++) {
-			uint32_t at = i / 2 * gemm.row_count + token, eighth = i % 2 * 4 + lane / 8;
+			uint32_t at = (i / 2 + slice) * gemm.row_count + token;
+			uint32_t eighth = i % 2 * 4 + lane / 8;
 			tokens[i / 2][i % 2] =
-				at * CHUNK_BYTES +
-				(INPUTS == IN_RING ? eighth ^ (at % 8) : eighth) * 16;
+				INPUTS == IN_RING
+					? at * CHUNK_BYTES + (eighth ^ (at % 8)) * 16
+					: i / 2 * CHUNK_BYTES + slice * (gemm.row_bytes / SPLIT_K) +
+						  eighth * 16;
 			hold(tokens[i / 2][i % 2]);
 		}
 	}
@@ -384,18 +398,19 @@ static __device__ inline void finish(
 	}
 }
 
-/* One stage: its mmas, and the loads of the first chunk of the next stage. The loads and the wait
-   for that stage stand between mmas of the chain, which hide them; so there is no branch but that
-   wait. In the last stage of a block `next` is the stage itself, whose chunk is loaded again and
-   not used. */
+/* One stage: its mmas, and the loads of this warp's first chunk of the next stage. The loads and
+   the wait for that stage stand between mmas of the chain, which hide them; so there is no branch
+   but that wait. In the last stage of a block `next` is the stage itself, whose chunk is loaded
+   again and not used. FIRST: which fragments hold the stage's first chunk. */
+template <uint32_t SLICES, uint32_t FIRST>
 static __device__ inline void sum_stage(float (&sum)[4], struct chunk_fragments (&fragments)[2],
 	const struct fragment_offsets &offsets, const struct stage_addresses &stage,
 	const struct stage_addresses &next, uint32_t next_full, uint32_t next_parity)
 {
 #pragma unroll
-	for (uint32_t chunk = 0; chunk < CHUNKS; chunk++) {
-		const struct chunk_fragments &one = fragments[chunk % 2];
-		const bool is_last = chunk + 1 == CHUNKS;
+	for (uint32_t chunk = 0; chunk < CHUNKS / SLICES; chunk++) {
+		const struct chunk_fragments &one = fragments[(FIRST + chunk) % 2];
+		const bool is_last = chunk + 1 == CHUNKS / SLICES;
 #pragma unroll
 		for (uint32_t step = 0; step < STEPS; step++) {
 			multiply_add(
@@ -403,49 +418,77 @@ static __device__ inline void sum_stage(float (&sum)[4], struct chunk_fragments 
 			if (is_last && step == 0) {
 				barrier_wait(next_full, next_parity);
 			}
-			offsets.load(fragments[(chunk + 1) % 2], is_last ? next : stage,
+			offsets.load(fragments[(FIRST + chunk + 1) % 2], is_last ? next : stage,
 				is_last ? 0 : chunk + 1, step);
 		}
 	}
 }
+
+/* A consumer: its group of a tile, its slice of K, and where it is in the ring. */
+template <inputs INPUTS, uint32_t SLICES> struct consumer {
+	uint32_t group, slice;
+	struct fragment_offsets offsets;
+	struct chunk_fragments fragments[2];
+	struct ring_cursor at, next;
+	uint32_t left; /* stages to compute, the one at `at` included */
+
+	/* Waits for the first stage, and for the token where it is no part of it. */
+	__device__ inline void begin(const struct gemm &gemm, const struct block &block)
+	{
+		const uint32_t warp = threadIdx.x / WARP;
+
+		group = warp / SLICES;
+		slice = warp % SLICES;
+		at = next = {0, 0};
+		left = block.fill_count;
+		offsets.find<INPUTS>(gemm, group, slice);
+		if (INPUTS != IN_RING) {
+			named_barrier_wait(ROW_BARRIER, gemm.warp_count * WARP + gemm.row_threads);
+		}
+		barrier_wait(block.full, 0);
+#pragma unroll
+		for (uint32_t step = 0; step < STEPS; step++) {
+			offsets.load(
+				fragments[0], locate_stage<INPUTS, SLICES>(block, 0, 0), 0, step);
+		}
+	}
+
+	/* The stage of `fill`, counted from the tile's first, and its release. */
+	template <uint32_t FIRST>
+	__device__ inline void sum_next(
+		float (&sum)[4], const struct gemm &gemm, const struct block &block, uint32_t fill)
+	{
+		const uint32_t next_fill = fill + 1 == gemm.fill_count ? 0 : fill + 1;
+
+		if (left > 1) {
+			advance(&next, gemm.stage_count);
+		}
+		sum_stage<SLICES, FIRST>(sum, fragments, offsets,
+			locate_stage<INPUTS, SLICES>(block, at.stage, fill),
+			locate_stage<INPUTS, SLICES>(block, next.stage, next_fill),
+			block.full + 8 * next.stage, next.parity);
+		if (threadIdx.x % WARP == 0) { /* all of the stage is in registers */
+			barrier_arrive(block.empty + 8 * at.stage);
+		}
+		at = next;
+		left--;
+	}
+};
 
 /* All tiles of a block, by one warp. A warp without rows in the last tile computes what is
    not stored. */
 template <outputs OUTPUTS, inputs INPUTS>
 static __device__ inline void consume(const struct gemm &gemm, const struct block &block)
 {
-	const uint32_t warp = threadIdx.x / WARP;
-	struct fragment_offsets offsets;
-	struct chunk_fragments fragments[2];
-	struct ring_cursor at = {0, 0}, next = {0, 0};
-	uint32_t left = block.fill_count; /* stages to compute, this one included */
+	struct consumer<INPUTS, 1> own;
 
-	offsets.find<INPUTS>(gemm, warp);
-	if (INPUTS != IN_RING) {
-		named_barrier_wait(ROW_BARRIER, gemm.warp_count * WARP + gemm.row_threads);
-	}
-	barrier_wait(block.full, 0);
-#pragma unroll
-	for (uint32_t step = 0; step < STEPS; step++) {
-		offsets.load(fragments[0], locate_stage<INPUTS>(block, 0, 0), 0, step);
-	}
+	own.begin(gemm, block);
 #pragma unroll 1
-	for (uint32_t group = warp; left > 0; group += gemm.warp_count) {
+	for (uint32_t group = own.group; own.left > 0; group += gemm.tile_groups) {
 		float sum[4] = {};
 #pragma unroll 1
-		for (uint32_t fill = 0; fill < gemm.fill_count; fill++, left--) {
-			const uint32_t next_fill = fill + 1 == gemm.fill_count ? 0 : fill + 1;
-			if (left > 1) {
-				advance(&next, gemm.stage_count);
-			}
-			sum_stage(sum, fragments, offsets,
-				locate_stage<INPUTS>(block, at.stage, fill),
-				locate_stage<INPUTS>(block, next.stage, next_fill),
-				block.full + 8 * next.stage, next.parity);
-			if (threadIdx.x % WARP == 0) { /* all of the stage is in registers */
-				barrier_arrive(block.empty + 8 * at.stage);
-			}
-			at = next;
+		for (uint32_t fill = 0; fill < gemm.fill_count; fill++) {
+			own.template sum_next<0>(sum, gemm, block, fill);
 		}
 		if (OUTPUTS == LOGITS) {
 			finish_logits(gemm, block, group, sum);
@@ -455,9 +498,45 @@ static __device__ inline void consume(const struct gemm &gemm, const struct bloc
 	}
 }
 
+/* The only tile of a block with split-K, by one warp: its slice of K, an even number of stages. The
+   warp of the first slice adds the others' sums in their order. */
+template <inputs INPUTS>
+static __device__ inline void consume_slice(const struct gemm &gemm, const struct block &block)
+{
+	const uint32_t lane = threadIdx.x % WARP, threads = gemm.warp_count * WARP;
+	struct consumer<INPUTS, SPLIT_K> own;
+	float sum[4] = {};
+
+	own.begin(gemm, block);
+#pragma unroll 1
+	for (uint32_t fill = 0; fill < gemm.fill_count; fill += 2) {
+		own.template sum_next<0>(sum, gemm, block, fill);
+		own.template sum_next<1>(sum, gemm, block, fill + 1);
+	}
+	const uint32_t sums =
+		block.sums + own.group * LINEAR_STREAM_SUM_BYTES + lane * (uint32_t)sizeof(float);
+	if (own.slice > 0) {
+#pragma unroll
+		for (uint32_t i = 0; i < 4; i++) {
+			store_shared(sums + ((own.slice - 1) * 4 + i) * SUM_STEP, sum[i]);
+		}
+		named_barrier_arrive(SLICE_BARRIER, threads);
+		return;
+	}
+	named_barrier_wait(SLICE_BARRIER, threads);
+#pragma unroll
+	for (uint32_t slice = 0; slice + 1 < SPLIT_K; slice++) {
+#pragma unroll
+		for (uint32_t i = 0; i < 4; i++) {
+			sum[i] += load_shared_float(sums + (slice * 4 + i) * SUM_STEP);
+		}
+	}
+	finish<false>(gemm, block, own.group, sum);
+}
+
 #endif
 
-template <outputs OUTPUTS, inputs INPUTS>
+template <outputs OUTPUTS, inputs INPUTS, uint32_t SLICES>
 static __global__ void __launch_bounds__(THREADS_MAX, 1)
 	linear_stream_kernel(const __grid_constant__ CUtensorMap weight_map,
 		const __grid_constant__ CUtensorMap in_map, const struct gemm gemm)
@@ -475,9 +554,13 @@ static __global__ void __launch_bounds__(THREADS_MAX, 1)
 			dependency_wait();
 			dependents_launch();
 		}
-		consume<OUTPUTS, INPUTS>(gemm, block);
+		if constexpr (SLICES > 1) {
+			consume_slice<INPUTS>(gemm, block);
+		} else {
+			consume<OUTPUTS, INPUTS>(gemm, block);
+		}
 	} else if (threadIdx.x == producer) {
-		produce<OUTPUTS, INPUTS>(gemm, block, &weight_map, &in_map);
+		produce<OUTPUTS, INPUTS, SLICES>(gemm, block, &weight_map, &in_map);
 	} else if (INPUTS != IN_RING && threadIdx.x >= producer + WARP) {
 		if (INPUTS == NORMED) {
 			norm_row(gemm, block, threadIdx.x - producer - WARP);
@@ -491,15 +574,24 @@ static __global__ void __launch_bounds__(THREADS_MAX, 1)
 
 /* ---- launchers ---- */
 
-/* Rows of a box are 128 bytes. A promotion to 256 is slower by 2 to 5 % of a step
-   (kernels/linear/TUNING.md). */
-static const CUtensorMapL2promotion PROMOTION = CU_TENSOR_MAP_L2_PROMOTION_NONE;
+/* The descriptor of a (row_count, input_count) tensor as (chunk of a slice, slice, row, CHUNK). */
+static int make_slice_map(CUtensorMap *map, const uint16_t *tensor, uint32_t row_count,
+	uint32_t input_count, uint32_t tile_rows)
+{
+	const cuuint64_t slice = input_count / SPLIT_K;
+	const cuuint64_t sizes[] = {CHUNK, row_count, SPLIT_K, slice / CHUNK};
+	const cuuint64_t steps[] = {input_count * 2ull, slice * 2, CHUNK_BYTES};
+	const cuuint32_t tile[] = {CHUNK, tile_rows, SPLIT_K, 1};
 
-template <outputs OUTPUTS, inputs INPUTS>
+	return tensor_map_make(map, tensor, 4, sizes, steps, tile, CU_TENSOR_MAP_SWIZZLE_128B,
+		CU_TENSOR_MAP_L2_PROMOTION_NONE);
+}
+
+template <outputs OUTPUTS, inputs INPUTS, uint32_t SLICES = 1>
 static int launch(
 	const struct linear_plan *plan, const struct linear_operands *operands, cudaStream_t stream)
 {
-	auto kernel = linear_stream_kernel<OUTPUTS, INPUTS>;
+	auto kernel = linear_stream_kernel<OUTPUTS, INPUTS, SLICES>;
 	const uint32_t inputs = plan->shape.input_count, outputs = plan->shape.output_count;
 	struct gemm gemm = {};
 	CUtensorMap weight_map, in_map;
@@ -511,10 +603,12 @@ static int launch(
 	gemm.input_count = inputs;
 	gemm.output_count = outputs / (OUTPUTS == SILU ? 2 : 1);
 	gemm.group_count = outputs / GROUP_ROWS;
-	gemm.warp_count = plan->weight_rows / GROUP_ROWS;
+	gemm.tile_groups = plan->weight_rows / GROUP_ROWS;
+	gemm.warp_count = gemm.tile_groups * SLICES;
 	gemm.fill_count = inputs / CHUNK / CHUNKS;
 	gemm.stage_count = plan->token_stages;
 	gemm.token_bytes = INPUTS == IN_RING ? linear_stream_token_bytes(plan->row_count) : 0;
+	gemm.row_bytes = INPUTS == IN_RING ? 0 : inputs * 2;
 	if (INPUTS != IN_RING) {
 		gemm.row_threads = LINEAR_STREAM_ROW_WARPS * WARP;
 	}
@@ -522,18 +616,22 @@ static int launch(
 		gemm.row_threads = norm_threads(inputs);
 		gemm.norm = *operands->norm;
 	}
-	const uint32_t stage = gemm.token_bytes + gemm.warp_count * CHUNKS * GROUP_CHUNK_BYTES;
-	const uint32_t row = INPUTS == IN_RING ? 0 : inputs * 2;
+	const uint32_t stage = gemm.token_bytes + gemm.tile_groups * CHUNKS * GROUP_CHUNK_BYTES;
+	const uint32_t sums = SLICES > 1 ? gemm.tile_groups * LINEAR_STREAM_SUM_BYTES : 0;
+	const uint32_t others = BARRIER_BYTES + gemm.row_bytes + sums;
 	const uint32_t threads = (gemm.warp_count + 1) * WARP + gemm.row_threads;
-	if (plan->shared_bytes != BARRIER_BYTES + gemm.stage_count * stage + row ||
-		threads > THREADS_MAX) {
+	if (plan->shared_bytes != others + gemm.stage_count * stage || threads > THREADS_MAX) {
 		return (int)cudaErrorInvalidValue;
 	}
-	int code = make_tile_map(&weight_map, operands->weight, outputs, OUTPUTS == SILU ? 2 : 1,
-		inputs, GROUP_ROWS, CHUNKS, PROMOTION);
+	int code = SLICES > 1 ? make_slice_map(
+					&weight_map, operands->weight, outputs, inputs, GROUP_ROWS)
+			      : make_tile_map(&weight_map, operands->weight, outputs,
+					OUTPUTS == SILU ? 2 : 1, inputs, GROUP_ROWS, CHUNKS);
 	if (code == 0) {
-		code = make_tile_map(&in_map, operands->in, gemm.row_count, 1, inputs,
-			gemm.row_count, CHUNKS, PROMOTION);
+		code = SLICES > 1 ? make_slice_map(&in_map, operands->in, gemm.row_count, inputs,
+					    gemm.row_count)
+				  : make_tile_map(&in_map, operands->in, gemm.row_count, 1, inputs,
+					    gemm.row_count, CHUNKS);
 	}
 	if (code == 0) {
 		code = (int)cudaFuncSetAttribute(kernel,
@@ -553,6 +651,11 @@ int linear_stream(
 	if (plan->fuses_norm) {
 		return plan->shape.has_silu ? launch<SILU, NORMED>(plan, operands, stream)
 					    : launch<PLAIN, NORMED>(plan, operands, stream);
+	}
+	if (plan->shape.split_k > 1) {
+		return linear_stream_has_row(&plan->shape, plan->row_count)
+			       ? launch<PLAIN, IN_ROW, SPLIT_K>(plan, operands, stream)
+			       : launch<PLAIN, IN_RING, SPLIT_K>(plan, operands, stream);
 	}
 	if (linear_stream_has_row(&plan->shape, plan->row_count)) {
 		return plan->shape.has_silu ? launch<SILU, IN_ROW>(plan, operands, stream)

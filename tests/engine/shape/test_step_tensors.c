@@ -37,7 +37,7 @@ Test(step_tensors, limits_are_those_of_a_launch)
    of 64. */
 static uint64_t naive_split(uint64_t inputs, uint64_t outputs)
 {
-	return inputs >= 2048 && inputs <= 4096 && inputs % 512 == 0 && outputs > 0 &&
+	return inputs >= 2048 && inputs <= 6144 && inputs % 512 == 0 && outputs > 0 &&
 			       outputs <= 2048 && outputs % 64 == 0
 		       ? 4
 		       : 1;
@@ -45,7 +45,7 @@ static uint64_t naive_split(uint64_t inputs, uint64_t outputs)
 
 static void body_sizes(struct prop *prop, const void *context)
 {
-	static const uint32_t widths[] = {64, 100, 1024, 2048, 2560, 3000, 4096, 4608};
+	static const uint32_t widths[] = {64, 100, 1024, 2048, 2560, 3000, 6144, 6656};
 	const uint64_t t = prop_range(prop, 1, 5000), s = prop_range(prop, 1, 600);
 	const uint64_t p = prop_range(prop, 1, 900), length = prop_range(prop, 1, 9000);
 	const struct model_step_limits limits = {t, s, p, length};

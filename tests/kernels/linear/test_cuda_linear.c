@@ -216,7 +216,7 @@ Test(cuda_linear, fused_norms_have_the_bits_of_two_operations)
 /* ---- the wide kernel ---- */
 
 /* The output has two rows more than the batch, which must stay poisoned. */
-static void expect_wide(const struct linear_plan *plan, const struct linear_operands *inputs,
+static void expect_sums(const struct linear_plan *plan, const struct linear_operands *inputs,
 	const float *sums, const struct tensor *bias)
 {
 	const bool has_silu = plan->shape.has_silu;
@@ -247,8 +247,9 @@ static void expect_wide(const struct linear_plan *plan, const struct linear_oper
 		memcpy(out.host, products.host, count * sizeof(*out.host));
 	}
 	must(linear_run(plan, &operands, NULL, NULL), "linear_run");
-	snprintf(what, sizeof(what), "linear_wide of %u rows, %u to %u, bias %d, silu %d",
-		plan->row_count, plan->shape.input_count, width, bias != NULL, has_silu);
+	snprintf(what, sizeof(what), "path %d of %u rows, %u to %u, bias %d, silu %d",
+		(int)plan->path, plan->row_count, plan->shape.input_count, width, bias != NULL,
+		has_silu);
 	expect_close(&out, has_silu ? width / 2 : width, 0, what);
 	tensor_free(&products);
 	tensor_free(&out);
@@ -258,7 +259,7 @@ Test(cuda_linear, wide_kernels_add_in_the_same_order)
 {
 	static const uint32_t rows[] = {65, 129, 208, 300, 1, 64, 97, 192, 256, 264};
 	static const uint32_t shapes[][2] = {{2048, 1024}, {1024, 6144}, {3072, 1024}, {384, 192},
-		{4096, 64}, {2048, 2048}, {2560, 448}};
+		{4096, 64}, {2048, 2048}, {2560, 448}, {6144, 2048}};
 
 	const struct linear_device device = linear_device(kernel_path_of_device());
 
@@ -281,12 +282,12 @@ Test(cuda_linear, wide_kernels_add_in_the_same_order)
 		const struct linear_operands operands = {.in = in.device, .weight = weight.device};
 
 		sum_slices(sums, &in, &weight, row_count, width, outputs);
-		expect_wide(&plan, &operands, sums, NULL);
-		expect_wide(&plan, &operands, sums, &bias);
+		expect_sums(&plan, &operands, sums, NULL);
+		expect_sums(&plan, &operands, sums, &bias);
 		if (shape.split_k == 1) {
 			shape.has_silu = true;
 			plan = linear_plan_path(LINEAR_WIDE, &shape, row_count, &device);
-			expect_wide(&plan, &operands, sums, NULL);
+			expect_sums(&plan, &operands, sums, NULL);
 		}
 		free(sums);
 		tensor_free(&in);
@@ -296,6 +297,44 @@ Test(cuda_linear, wide_kernels_add_in_the_same_order)
 }
 
 /* ---- the streaming kernel ---- */
+
+/* Blocks of one group of rows, and of two where there are fewer multiprocessors. */
+Test(cuda_linear, streams_with_split_k_add_in_the_promised_order)
+{
+	static const uint32_t shapes[][2] = {
+		{6144, 2048}, {2048, 2048}, {3072, 1984}, {2560, 64}, {4096, 1024}};
+	const uint32_t most = LINEAR_STREAM_TOKENS;
+
+	for (uint32_t i = 0; i < COUNT(shapes) * most * 2; i++) {
+		if (takes_few() && i % 7 != 0) {
+			continue;
+		}
+		struct linear_device device = linear_device(kernel_path_of_device());
+		uint32_t row_count = i % most + 1;
+		uint32_t width = shapes[i / most / 2][0], outputs = shapes[i / most / 2][1];
+		const struct linear_shape shape = {
+			width, outputs, linear_split_k(width, outputs), false, false};
+		if (i / most % 2 == 1) {
+			device.multiprocessors = (outputs / LINEAR_STREAM_ROWS + 1) / 2;
+		}
+		const struct linear_plan plan =
+			linear_plan_path(LINEAR_STREAM, &shape, row_count, &device);
+		cr_assert(plan.path == LINEAR_STREAM && shape.split_k == SPLIT_K);
+		struct tensor in = tensor_random((size_t)row_count * width, i);
+		struct tensor weight = tensor_random((size_t)outputs * width, 100 + i);
+		struct tensor bias = tensor_random(outputs, 200 + i);
+		float *sums = memory_take((size_t)row_count * outputs, sizeof(*sums));
+		const struct linear_operands operands = {.in = in.device, .weight = weight.device};
+
+		sum_slices(sums, &in, &weight, row_count, width, outputs);
+		expect_sums(&plan, &operands, sums, NULL);
+		expect_sums(&plan, &operands, sums, &bias);
+		free(sums);
+		tensor_free(&in);
+		tensor_free(&weight);
+		tensor_free(&bias);
+	}
+}
 
 struct streamed {
 	struct tensor in, weight, bias, linear, silu; /* linear, silu: what is expected */

@@ -79,9 +79,9 @@ static void expect_batch_invariance(const struct row_operation *operation)
 	tensor_free(&weight);
 }
 
-/* Widths of qwen3-0.6b, and two for LINEAR_STREAM. */
-static const uint32_t layer_shapes[][2] = {
-	{1024, 4096}, {2048, 1024}, {1024, 6144}, {3072, 1024}, {4096, 6144}, {9728, 2560}};
+/* Widths of qwen3-0.6b, and four for LINEAR_STREAM, of which two have split-K. */
+static const uint32_t layer_shapes[][2] = {{1024, 4096}, {2048, 1024}, {1024, 6144}, {3072, 1024},
+	{4096, 6144}, {9728, 2560}, {2048, 2048}, {6144, 2048}};
 
 Test(cuda_linear_batches, linear_is_batch_invariant)
 {

@@ -28,7 +28,7 @@ struct model_choices {
 #define SPLIT_1024                                                                                 \
 	"tiny 8 <= 8, wide 64x96 <= 96, wide 64x128 <= 128, wide 128x64 <= 192, "                  \
 	"wide 128x88 <= 264, split_k"
-#define SPLIT_2048 "tiny 16 <= 8, wide 128x64 <= 64, wide 128x88 <= 88, split_k"
+#define SPLIT_2048 "stream 16 <= 8, wide 128x64 <= 64, wide 128x88 <= 88, split_k"
 #define STREAM(streamed, small) "stream " #streamed " <= 8, small " #small " <= 64, cublaslt"
 /* several waves, with silu */
 #define WAVES(streamed, small) "stream " #streamed " <= 8, small " #small " <= 32, cublaslt"
@@ -44,7 +44,7 @@ static const struct model_choices models[] = {
 			{MODEL_LINEAR_DOWN, SPLIT_1024, 0}}},
 	{"qwen3-1.7b", {{MODEL_LINEAR_QKV, STREAM(32, 32), 1}, {MODEL_LINEAR_O, SPLIT_2048, 0},
 			       {MODEL_LINEAR_GATE_UP, STREAM(96, 96), 1},
-			       {MODEL_LINEAR_DOWN, STREAM(16, 16), 1}}},
+			       {MODEL_LINEAR_DOWN, SPLIT_2048, 0}}},
 	{"qwen3-4b", {{MODEL_LINEAR_QKV, STREAM(48, 48), 1}, {MODEL_LINEAR_O, STREAM(32, 32), 1},
 			     {MODEL_LINEAR_GATE_UP, WAVES(80, 64), 1},
 			     {MODEL_LINEAR_DOWN, STREAM(32, 32), 0}}},
@@ -69,8 +69,8 @@ static const struct model_choices models[] = {
 /* Shapes of models and others: the smallest, odd ones, inputs and outputs at the limits. */
 static const uint32_t shapes[][2] = {{1024, 4096}, {2048, 1024}, {1024, 6144}, {3072, 1024},
 	{2048, 2048}, {2048, 12288}, {6144, 2048}, {9728, 2560}, {4096, 4096}, {4096, 24576},
-	{17408, 5120}, {128, 64}, {1024, 384}, {4096, 64}, {2560, 448}, {100, 100}, {128, 8},
-	{1024, 12672}, {2048, 14016}, {3584, 1984}, {1024, 5280}};
+	{17408, 5120}, {3072, 2048}, {6144, 1600}, {128, 64}, {1024, 384}, {4096, 64}, {2560, 448},
+	{100, 100}, {128, 8}, {1024, 12672}, {2048, 14016}, {3584, 1984}, {1024, 5280}};
 
 static struct linear_shape shape_of(uint32_t input_count, uint32_t output_count)
 {
@@ -155,7 +155,9 @@ static uint64_t layout_bytes(const struct linear_plan *plan)
 		       tokens * shape->split_k *
 			       (LINEAR_TINY_TOKEN_GAP +
 				       (plan->weight_rows + LINEAR_TINY_SUM_GAP) * sizeof(float));
-	case LINEAR_STREAM: /* one token as a whole, several in each stage, in whole KiB */
+	case LINEAR_STREAM: /* one token as a whole, several in each stage, in whole KiB; with
+			       split-K the sums of all slices but one, for 8 tokens */
+		bytes += (shape->split_k - 1) * plan->weight_rows * 8 * sizeof(float);
 		if (tokens == 1 && !shape->is_logits) {
 			bytes += shape->input_count * sizeof(uint16_t);
 			return bytes + stages * LINEAR_STREAM_CHUNKS * weight;
@@ -178,12 +180,38 @@ static uint64_t layout_bytes(const struct linear_plan *plan)
 	}
 }
 
+static void check_stream(const struct linear_plan *plan, const struct linear_device *device)
+{
+	const struct linear_shape *shape = &plan->shape;
+	uint32_t row_blocks_16 = shape->output_count / LINEAR_STREAM_ROWS;
+
+	cr_expect(plan->row_count <= LINEAR_STREAM_TOKENS);
+	cr_expect(plan->blocks <= device->multiprocessors && plan->blocks <= row_blocks_16);
+	cr_expect(
+		plan->weight_rows * shape->split_k <= LINEAR_STREAM_ROWS * LINEAR_STREAM_WARPS_MAX);
+	/* with split-K a block has one tile, and its warps take two stages at a time */
+	cr_expect(shape->split_k == 1 ||
+		  (!shape->has_silu && !shape->is_logits &&
+			  plan->blocks * plan->weight_rows >= shape->output_count &&
+			  shape->input_count / shape->split_k % (2 * LINEAR_CHUNK) == 0));
+	cr_expect(plan->token_stages >= 2 || shape->input_count <= 256);
+	cr_expect(plan->token_stages <= LINEAR_STAGES_MAX);
+	cr_expect(shape->input_count % (LINEAR_STREAM_CHUNKS * LINEAR_CHUNK) == 0);
+	cr_expect(plan->shared_bytes + LINEAR_STREAM_ROOM <= 2 * device->half_shared_bytes);
+	/* one warp a block and one token: a second block fits on the multiprocessor */
+	cr_expect(row_blocks_16 > device->multiprocessors ||
+		  !linear_stream_has_row(shape, plan->row_count) ||
+		  plan->shared_bytes <= device->half_shared_bytes);
+	cr_expect(!plan->fuses_norm ||
+		  (plan->row_count == 1 && !shape->is_logits && shape->input_count <= 8192));
+	cr_expect(plan->scratch_bytes == 0);
+}
+
 /* What must hold of any plan of our own kernels, for it to run and to have the promised bits. */
 static void check_plan(const struct linear_plan *plan, const struct linear_device *device)
 {
 	const struct linear_shape *shape = &plan->shape;
 	uint32_t row_blocks = plan->weight_rows == 0 ? 0 : shape->output_count / plan->weight_rows;
-	uint32_t row_blocks_16 = shape->output_count / LINEAR_STREAM_ROWS;
 	uint32_t token_blocks = plan->tile_tokens == 0 ? 0
 						       : (plan->row_count + plan->tile_tokens - 1) /
 								 plan->tile_tokens;
@@ -195,20 +223,7 @@ static void check_plan(const struct linear_plan *plan, const struct linear_devic
 		cr_expect(plan->shared_bytes <= 2 * device->half_shared_bytes);
 		break;
 	case LINEAR_STREAM:
-		cr_expect(shape->split_k == 1 && plan->row_count <= LINEAR_STREAM_TOKENS);
-		cr_expect(plan->blocks <= device->multiprocessors && plan->blocks <= row_blocks_16);
-		cr_expect(plan->weight_rows <= LINEAR_STREAM_ROWS * LINEAR_STREAM_WARPS_MAX);
-		cr_expect(plan->token_stages >= 2 || shape->input_count <= 256);
-		cr_expect(plan->token_stages <= LINEAR_STAGES_MAX);
-		cr_expect(shape->input_count % (LINEAR_STREAM_CHUNKS * LINEAR_CHUNK) == 0);
-		cr_expect(plan->shared_bytes + LINEAR_STREAM_ROOM <= 2 * device->half_shared_bytes);
-		/* one warp a block and one token: a second block fits on the multiprocessor */
-		cr_expect(row_blocks_16 > device->multiprocessors ||
-			  !linear_stream_has_row(shape, plan->row_count) ||
-			  plan->shared_bytes <= device->half_shared_bytes);
-		cr_expect(!plan->fuses_norm || (plan->row_count == 1 && !shape->is_logits &&
-						       shape->input_count <= 8192));
-		cr_expect(plan->scratch_bytes == 0);
+		check_stream(plan, device);
 		return; /* the last tile of a block may have fewer rows */
 	case LINEAR_SMALL:
 		cr_expect(shape->split_k == 1);
