@@ -450,11 +450,13 @@ static bool is_streamed(
 static bool has_kernel(
 	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
 {
-	if (shape->split_k > 1) {
-		return device->has_sm90 && tiny_weight_rows(shape, TINY_SPLIT_K_ROWS, device) > 0;
-	}
-	return device->has_sm90 && (small_weight_rows(shape, row_count, device) > 0 ||
-					   is_streamed(shape, row_count, device));
+	const bool is_split = shape->split_k > 1;
+
+	return device->has_sm90 &&
+	       (is_streamed(shape, row_count, device) ||
+		       (is_split ? tiny_weight_rows(shape, row_count, device) > 0 ||
+					       wide_tile_of(shape, row_count, device) != NULL
+				 : small_weight_rows(shape, row_count, device) > 0));
 }
 
 bool linear_has_kernel(const struct linear_shape *shape, const struct linear_device *device)
