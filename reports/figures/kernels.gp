@@ -43,9 +43,15 @@ do for [i = 2:cases] {
 	}
 }
 
+# Names are right of the column's edge whatever their length: 7 pixels hold a character.
+longest = 0
+do for [i = 1:cases] { longest = strlen(name[i]) > longest ? strlen(name[i]) : longest }
+names_width = 7 * longest + 20 > 272 ? 7 * longest + 20 : 272
+
 columns = cases > 40 ? 2 : 1
 rows = (cases + columns - 1) / columns
-width = 640 * columns
+column_width = names_width + 368.0
+width = int(column_width) * columns
 height = 118 + 16 * rows
 set terminal svg size width, height dynamic font 'sans-serif,12' background background_color
 set output ARG1
@@ -82,8 +88,8 @@ do for [column_index = 0:columns - 1] {
 	set yrange [first + rows - 0.5:first - 0.5]
 	set ytics ()
 	do for [i = first:last] { set ytics add (name[place[i]] i) }
-	set lmargin at screen (column_index * 640.0 + 272) / width
-	set rmargin at screen (column_index * 640.0 + 620) / width
+	set lmargin at screen (column_index * column_width + names_width) / width
+	set rmargin at screen ((column_index + 1) * column_width - 20) / width
 	set tmargin at screen 1 - 82.0 / height
 	set bmargin at screen 36.0 / height
 	set datafile nocolumnheaders

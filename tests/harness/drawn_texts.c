@@ -47,7 +47,7 @@ static bool read_text(struct drawn_text *out, const char *at, const char *end)
 	const char *text = close == NULL ? NULL : close + 1 + strspn(close + 1, " \t\n");
 	double x;
 
-	if (text == NULL || text >= end || strncmp(text, "<text>", 6) != 0 ||
+	if (text == NULL || text >= end || strncmp(text, "<text", 5) != 0 ||
 		sscanf(at, "<g transform=\"translate(%63[^\"]", place) != 1 ||
 		sscanf(place, "%lf,%lf)", &x, &out->base) != 2 || strstr(place, "rotate") != NULL) {
 		return false;
