@@ -16,7 +16,11 @@ double heat_extra_ns(const struct heat_prices *prices, double heat, double flops
 {
 	double rise = counts->prefill_tokens > 0 ? prices->prompt : prices->decode;
 
-	return rise == 0 ? 0 : rise * ns * heat_after(prices->decay_ns, heat, flops_ns, ns);
+	if (rise == 0) {
+		return 0;
+	}
+	double after = heat_after(prices->decay_ns, heat, flops_ns, ns);
+	return rise * ns * (after * after);
 }
 
 double heat_after(double decay_ns, double heat, double flops_ns, double elapsed_ns)

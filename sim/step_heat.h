@@ -18,12 +18,15 @@
 
    and a step that takes t ns at no heat takes
 
-       t + rise * t * (h * decay + s * t) / (decay + t)
+       t + rise * t * ((h * decay + s * t) / (decay + t))^2
 
-   the rise of the heat that it leaves, with a rise for steps with prompts and one, no larger, for
-   those without, whose s is 0. The extra time grows with t and with s * t, which are no less of a
-   larger step. So at any heat a step costs no less than a smaller one, no less than its roofline,
-   and a mixed step no less than either of its parts.
+   the rise times the square of the heat that it leaves, with a rise for steps with prompts and one,
+   no larger, for those without, whose s is 0. The square, since a GPU below its power limit keeps
+   its clock: little heat costs next to nothing (sim/profiles/README.md has the measurements).
+
+   The whole time grows with t, as no rise is above 1, and with s * t; both are no less of a larger
+   step. So at any heat a step costs no less than a smaller one, no less than its roofline, and a
+   mixed step no less than either of its parts.
 
    Time in which the engine has no step does not cool the GPU here. */
 
@@ -33,7 +36,8 @@ struct heat_prices {
 	double decay_ns;
 };
 
-enum { HEAT_RISE_MOST = 1 };
+/* HEAT_POWER: of the heat in the formula, as profiles and points name it. */
+enum { HEAT_RISE_MOST = 1, HEAT_POWER = 2 };
 #define HEAT_DECAY_NS_MOST UINT64_C(1000000000000)
 
 /* The time, in ns, that the FLOPs of a step with prompts take at the limit; 0 of other steps. */

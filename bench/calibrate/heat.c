@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SAMPLES_MIN = 3, PASSES = 3, MILLION = 1000000 };
+enum { SAMPLES_MIN = 3, PASSES = 3, HALVINGS = 40, MILLION = 1000000 };
 
 /* Steps that differ by more from their median were disturbed by something else. */
 static const double difference_most = 0.15;
 
-/* On six calibrations and seven runs of an H200, 30 to 80 ms explained the most of how equal steps
-   differ, 20 and 200 ms less. */
-static const double decays_ns[CALIBRATE_HEAT_DECAYS] = {25e6, 50e6, 100e6, 200e6, 400e6};
+/* On eight calibrations of an H200, 50 or 70 ms explained the most of how equal steps differ. */
+static const double decays_ns[CALIBRATE_HEAT_DECAYS] = {
+	25e6, 35e6, 50e6, 70e6, 100e6, 140e6, 200e6};
 
 static const double rise_most = 0.5, errors_least = 4;
 
@@ -43,16 +43,25 @@ struct candidate {
 	double explained; /* squares */
 };
 
+/* The time at no heat, to which heat adds up to the measured one. The sum grows with it, so it is
+   found by halves; heat adds no more than the rise. */
 static double rested_ns(const struct calibrate_point *point, const struct candidate *candidate)
 {
 	const struct heat_prices *heat = &candidate->heat;
 	double rise = point->counts.prefill_rows > 0 ? heat->prompt : heat->decode;
-	double decay = heat->decay_ns, elapsed = (double)point->elapsed_ns;
-	double hot = decay * point->heat[candidate->decay] + fmin(point->flops_ns, elapsed);
-	double b = decay + rise * hot - elapsed;
+	double elapsed = (double)point->elapsed_ns, least = elapsed / (1 + rise), most = elapsed;
 
-	/* t + rise t (heat decay + flops) / (decay + t) = elapsed */
-	return rise == 0 ? elapsed : (sqrt(b * b + 4 * elapsed * decay) - b) / 2;
+	for (int i = 0; i < HALVINGS && rise > 0; i++) {
+		double ns = (least + most) / 2;
+		double more = heat_extra_ns(
+			heat, point->heat[candidate->decay], point->flops_ns, &point->counts, ns);
+		if (ns + more < elapsed) {
+			least = ns;
+		} else {
+			most = ns;
+		}
+	}
+	return most;
 }
 
 /* Sums over steps with prompts, or over the others, each less the mean of its equals. x: what a
@@ -67,9 +76,10 @@ struct rise_sums {
 static bool differs_by(const struct calibrate_point *point, const struct candidate *candidate,
 	double median, double *x, double *y)
 {
-	double decay = candidate->heat.decay_ns;
+	double heat = heat_after(
+		candidate->heat.decay_ns, point->heat[candidate->decay], point->flops_ns, median);
 
-	*x = point->heat[candidate->decay] * decay / (decay + median);
+	*x = heat * heat;
 	*y = rested_ns(point, candidate) / median - 1;
 	return fabs(*y) <= difference_most;
 }
@@ -188,6 +198,7 @@ void calibrate_heat_remove(struct calibrate_points *points, const struct heat_pr
 		point->elapsed_ns -= more;
 		point->gpu_ns -= more;
 	}
+	snprintf(origin->heat_power, sizeof(origin->heat_power), "%d", HEAT_POWER);
 	snprintf(origin->heat_prompt, sizeof(origin->heat_prompt), "%.6f", heat->prompt);
 	snprintf(origin->heat_decode, sizeof(origin->heat_decode), "%.6f", heat->decode);
 	snprintf(origin->heat_decay_ns, sizeof(origin->heat_decay_ns), "%.0f", heat->decay_ns);
@@ -211,11 +222,18 @@ enum status calibrate_heat_read(
 	const struct calibrate_points *points, struct heat_prices *out, struct error *error)
 {
 	const struct calibrate_origin *origin = &points->origin;
-	uint64_t decay_ns = 0, most = (uint64_t)HEAT_RISE_MOST * MILLION;
+	uint64_t decay_ns = 0, power = 0, most = (uint64_t)HEAT_RISE_MOST * MILLION;
 
 	*out = (struct heat_prices){0};
 	if (origin->heat_prompt[0] == '\0') {
 		return STATUS_OK;
+	}
+	if (!text_to_u64(origin->heat_power, &power) || power != HEAT_POWER) {
+		return error_set(error, STATUS_INPUT,
+			"the line '# heat_power' of the points: found '%s', expected %d; points of "
+			"another power have other times, `quire calibrate --measured` makes them "
+			"again from the recording",
+			origin->heat_power, HEAT_POWER);
 	}
 	TRY(read_rise(origin->heat_prompt, "heat_prompt", most, &out->prompt, error));
 	most = (uint64_t)(out->prompt * MILLION + 0.5);

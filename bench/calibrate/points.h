@@ -35,7 +35,7 @@
 	X(prefill_tile_keys)                                                                       \
 	X(prefill_chain_keys)
 
-enum { CALIBRATE_HEAT_DECAYS = 5 };
+enum { CALIBRATE_HEAT_DECAYS = 7 };
 
 struct calibrate_point {
 	struct step_counts counts; /* those of the list; the others are 0 */
@@ -58,6 +58,7 @@ struct calibrate_point {
 	X(kv_blocks, 32)                                                                           \
 	X(tensor_parallel_size, 32)                                                                \
 	X(calibrations, 32)                                                                        \
+	X(heat_power, 8)                                                                           \
 	X(heat_prompt, 32)                                                                         \
 	X(heat_decode, 32)                                                                         \
 	X(heat_decay_ns, 32)                                                                       \

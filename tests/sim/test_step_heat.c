@@ -68,12 +68,16 @@ Test(step_heat, a_long_step_pays_its_own_heat_and_no_more_than_the_decay_of_othe
 {
 	const struct heat_prices prices = {0.2, 0.1, 5e7};
 
-	require(heat_extra_ns(&prices, 1, 0, &prompt, 1e12) < 0.2 * 5e7, "too much");
-	require(heat_extra_ns(&prices, 1, 0, &prompt, 1e12) > 0.19 * 5e7, "too little");
-	require(fabs(heat_extra_ns(&prices, 0.5, 0, &decode, 1e5) / (0.1 * 0.5 * 1e5) - 1) < 0.01,
-		"a short step pays the rise");
-	require(fabs(heat_extra_ns(&prices, 0, 6e11, &prompt, 1e12) / (0.2 * 6e11) - 1) < 0.01,
-		"a long step pays the rise of its own share");
+	for (double ns = 1; ns < 1e13; ns *= 3) {
+		require(heat_extra_ns(&prices, 1, 0, &prompt, ns) <= 0.2 * 5e7 / 4,
+			"%g ns pay too much", ns);
+	}
+	require(heat_extra_ns(&prices, 1, 0, &prompt, 5e7) == 0.2 * 5e7 / 4, "too little");
+	require(fabs(heat_extra_ns(&prices, 0.5, 0, &decode, 1e5) / (0.1 * 0.25 * 1e5) - 1) < 0.01,
+		"a short step pays the rise times the square of the heat");
+	require(fabs(heat_extra_ns(&prices, 0, 6e11, &prompt, 1e12) / (0.2 * 0.36 * 1e12) - 1) <
+			0.01,
+		"a long step pays the rise times the square of its own share");
 	require(heat_extra_ns(&prices, 0, 1e5, &prompt, 1e5) < 0.01 * 0.2 * 1e5,
 		"a short step is not as hot as itself");
 	require(heat_extra_ns(&(struct heat_prices){0}, 1, 1e6, &prompt, 1e6) == 0, "no rise");
@@ -117,7 +121,7 @@ static void open_model(struct runner *out, const struct heat_prices *heat)
 
 Test(step_heat, steps_behind_prompts_are_dearer_until_the_gpu_has_cooled)
 {
-	const struct heat_prices heat = {0.2, 0.1, 5e7};
+	const struct heat_prices heat = {0.4, 0.3, 5e7};
 	struct runner runner;
 
 	open_model(&runner, &heat);

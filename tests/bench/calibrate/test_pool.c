@@ -53,7 +53,7 @@ static enum status read_pool(struct calibrate_pool *pool, const char *names, str
 }
 
 #define MODEL "# model m\n# date 2026-01-02\n# commit a\n# device X\n"
-#define HEAT "# heat_prompt 0.1\n# heat_decode 0.05\n# heat_decay_ns 50000000\n"
+#define HEAT "# heat_power 2\n# heat_prompt 0.1\n# heat_decode 0.05\n# heat_decay_ns 50000000\n"
 
 /* A step of both, whose contexts differ by one part in 1,000, and one of each. */
 Test(pool, a_step_of_several_takes_their_mean)
@@ -64,8 +64,8 @@ Test(pool, a_step_of_several_takes_their_mean)
 		"3\t500\t400\t100\t0\t2\t0\t0\t1000\t0\t2\n"
 		"3\t900\t800\t100\t0\t3\t0\t0\t1000\t0\t3\n");
 	write_points("b.tsv",
-		"# model m\n# date 2026-01-03\n# commit b\n# device X\n# heat_prompt 0.3\n"
-		"# heat_decode 0.15\n# heat_decay_ns 100000000\n",
+		"# model m\n# date 2026-01-03\n# commit b\n# device X\n# heat_power 2\n"
+		"# heat_prompt 0.3\n# heat_decode 0.15\n# heat_decay_ns 100000000\n",
 		"2\t601\t480\t121\t0\t2\t0\t0\t1002\t0\t2\n"
 		"2\t700\t600\t100\t0\t4\t0\t0\t1000\t0\t4\n");
 	for (uint32_t i = 0; i < 2; i++) {
@@ -167,7 +167,8 @@ Test(pool, what_is_not_alike_is_refused)
 			"b.tsv: found tensor_parallel_size 2, expected none as in "},
 		{"# model m\n# source vLLM\n", "b.tsv: found source vLLM, expected none as in "},
 		{"# model m\n" HEAT, "b.tsv: found a heat_prompt, expected none as in "},
-		{"# model m\n# heat_prompt 7\n", "found '7', expected 0 to 1.000000"},
+		{"# model m\n# heat_power 2\n# heat_prompt 7\n",
+			"found '7', expected 0 to 1.000000"},
 	};
 
 	write_points("a.tsv", MODEL, ROW);
@@ -253,10 +254,10 @@ Test(pool, the_command_keeps_the_means)
 	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
 	calibrate_points_free(&points);
 	char *text = quire_output(folder, 0, line);
-	require(strstr(text, "2 calibrations, 1285 different steps\n") != NULL, "%s", text);
+	require(strstr(text, "2 calibrations, 1286 different steps\n") != NULL, "%s", text);
 	require(strstr(text, "other.tsv over that of ") != NULL, "%s", text);
 	require(strstr(text,
-			"one.tsv: +2.00 % (median of the 1285 steps that both have, nine of ten "
+			"one.tsv: +2.00 % (median of the 1286 steps that both have, nine of ten "
 			"+2.00 to +2.00)") != NULL,
 		"%s", text);
 	free(text);
