@@ -268,6 +268,93 @@ Test(from_steps, prices_of_a_log_are_found_again)
 	free(out);
 }
 
+/* The middle of the times that stand `offset` bytes into each step; of two, the lesser. */
+static double lower_median_ms(const struct calibrate_points *steps, size_t offset)
+{
+	for (size_t i = 0; i < steps->count; i++) {
+		uint64_t own = *(const uint64_t *)((const char *)&steps->points[i] + offset);
+		size_t less = 0, no_more = 0;
+		for (size_t j = 0; j < steps->count; j++) {
+			uint64_t time =
+				*(const uint64_t *)((const char *)&steps->points[j] + offset);
+			less += time < own;
+			no_more += time <= own;
+		}
+		if (2 * less < steps->count && 2 * no_more >= steps->count) {
+			return (double)own / 1e6;
+		}
+	}
+	return -1;
+}
+
+static double sum_s(const struct calibrate_points *steps, size_t offset)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < steps->count; i++) {
+		sum += (double)*(const uint64_t *)((const char *)&steps->points[i] + offset);
+	}
+	return sum / 1e9;
+}
+
+/* Steps of a log, of which only the first few of one phase are left. */
+static void write_part(const char *from, const char *to, const char *phase, uint32_t count)
+{
+	char *text = file_read(from, NULL);
+	FILE *file = fopen(to, "w");
+	char *rest = NULL;
+	uint32_t found = 0;
+
+	require(file != NULL, "cannot write");
+	for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+		line = strtok_r(NULL, "\n", &rest)) {
+		bool is_of_phase = strncmp(line, phase, strlen(phase)) == 0;
+		if (!is_of_phase || found++ < count) {
+			fprintf(file, "%s\n", line);
+		}
+	}
+	fclose(file);
+	free(text);
+}
+
+/* Its sums and medians are those of its steps, of an odd number of them as of an even one. */
+Test(from_steps, a_phase_that_is_held_out_is_summed_up)
+{
+	static const uint32_t counts[] = {1, 2, 3, 4, 5, 40, 41};
+	char path[TEMPORARY_PATH_BYTES], part[TEMPORARY_PATH_BYTES];
+	struct gpu_profile gpu;
+	struct error error = {0};
+
+	require(gpu_profile_find("h200-vllm-qwen3-8b", &gpu, &error) == STATUS_OK, "%s",
+		error.text);
+	snprintf(path, sizeof(path), "%.480s/log.tsv", folder);
+	snprintf(part, sizeof(part), "%.480s/part.tsv", folder);
+	write_priced_log(path, &gpu);
+	for (uint32_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		struct replay_config config;
+		struct from_steps_result result;
+		replay_config_default(&config);
+		config.model = "qwen3-8b";
+		const struct from_steps_request request = {
+			.path = part, .held_out_phase = "nano", .config = &config};
+		write_part(path, part, "nano", counts[i]);
+		require(from_steps(&result, &request, &gpu, &error) == STATUS_OK, "%s", error.text);
+		const struct calibrate_points *steps = &result.log.held_out;
+		const struct phase_errors *phase = &result.phase;
+		const size_t elapsed = offsetof(struct calibrate_point, elapsed_ns);
+		const size_t predicted = offsetof(struct calibrate_point, predicted_ns);
+		require_equal(steps->count, counts[i]);
+		require_equal(phase->steps, counts[i]);
+		cr_assert_float_eq(phase->measured_s, sum_s(steps, elapsed), 1e-9);
+		cr_assert_float_eq(phase->predicted_s, sum_s(steps, predicted), 1e-9);
+		cr_assert_float_eq(
+			phase->measured_median_ms, lower_median_ms(steps, elapsed), 1e-9);
+		cr_assert_float_eq(
+			phase->predicted_median_ms, lower_median_ms(steps, predicted), 1e-9);
+		step_log_free(&result.log);
+	}
+}
+
 /* A step and its rows take an engine process time, either of them alone too. A profile of an engine
    in one process has neither. */
 Test(from_steps, times_of_an_engine_process_are_kept)

@@ -554,6 +554,44 @@ Test(plan, says_what_the_trace_cannot_show)
 	plan_file_close(&plan);
 }
 
+/* A plan of the trace with a limit advises another value of it, or all requests pass (0). */
+static void require_advised(const char *trace, const char *option, uint64_t value, uint64_t advised)
+{
+	char words[64];
+	char *text = quire(advised > 0 ? 1 : 0,
+		"plan @/%s --block-size 16 --%s %llu --slo-ttft-ms 5000 --replicates 0", trace,
+		option, (unsigned long long)value);
+
+	snprintf(
+		words, sizeof(words), "(--%s %llu takes all)", option, (unsigned long long)advised);
+	require((strstr(text, advised > 0 ? words : "rejected") != NULL) == (advised > 0),
+		"--%s %llu, not %s: %s", option, (unsigned long long)value, words, text);
+	free(text);
+}
+
+/* What a plan says would take all requests does, and one less does not: the last of the blocks
+   of 16 tokens is part-filled or filled by the longest request. */
+Test(plan, the_limit_that_takes_all_is_advised)
+{
+	static const uint64_t outputs[] = {24, 27, 28, 30, 44};
+
+	for (uint32_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
+		uint64_t tokens = 100 + outputs[i], blocks = (tokens + 15) / 16;
+		char trace[32];
+		snprintf(trace, sizeof(trace), "t%llu", (unsigned long long)tokens);
+		free(quire(0,
+			"trace make --requests 10 --input 100 --output %llu --rate 5 --seed 1 "
+			"--out @/%s",
+			(unsigned long long)outputs[i], trace));
+		require_advised(trace, "kv-blocks", 1, blocks);
+		require_advised(trace, "kv-blocks", blocks - 1, blocks);
+		require_advised(trace, "kv-blocks", blocks, 0);
+		require_advised(trace, "max-model-len", 101, tokens);
+		require_advised(trace, "max-model-len", tokens - 1, tokens);
+		require_advised(trace, "max-model-len", tokens, 0);
+	}
+}
+
 /* The same bytes with any number of workers. */
 Test(plan, one_worker_and_four_write_the_same)
 {
