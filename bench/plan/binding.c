@@ -102,21 +102,28 @@ static void add_steps(struct text *text, const struct probe_figures *figures)
 		       "--max-num-seqs shortens them");
 }
 
+/* Requests over a limit, and the value that takes all; groups of a fleet have it in their table. */
+static void add_exceeding(struct text *text, const struct probe_figures *figures, uint64_t count,
+	const char *why, const char *option, const char *column, uint64_t needed)
+{
+	text_add_number(text, NUMBER_COUNT, true, (double)count);
+	text_format(text, " %s (%s %llu%s takes all)", why, figures->has_groups ? column : option,
+		(unsigned long long)needed, figures->has_groups ? " in every row of --fleet" : "");
+}
+
 void binding_add_rejections(struct text *text, const struct probe_figures *figures)
 {
 	const char *comma = "";
 
 	if (figures->too_long > 0) {
-		text_add_number(text, NUMBER_COUNT, true, (double)figures->too_long);
-		text_format(text, " too long (--max-model-len %llu takes all)",
-			(unsigned long long)figures->needed_model_len);
+		add_exceeding(text, figures, figures->too_long, "too long", "--max-model-len",
+			"max_model_len", figures->needed_model_len);
 		comma = ", ";
 	}
 	if (figures->never_fit > 0) {
 		text_add(text, comma);
-		text_add_number(text, NUMBER_COUNT, true, (double)figures->never_fit);
-		text_format(text, " for lack of KV blocks (--kv-blocks %llu takes all)",
-			(unsigned long long)figures->needed_kv_blocks);
+		add_exceeding(text, figures, figures->never_fit, "for lack of KV blocks",
+			"--kv-blocks", "kv_blocks", figures->needed_kv_blocks);
 		comma = ", ";
 	}
 	if (figures->rejected > figures->too_long + figures->never_fit) {

@@ -172,6 +172,7 @@ static struct probe_figures figures_of(
 		.needed_model_len = outcome->longest_too_long,
 		.needed_kv_blocks =
 			u64_divide_up(outcome->longest_never_fitting, outcome->block_size),
+		.has_groups = config->fleet != NULL,
 		.interval = outcome->slo_interval,
 		.vain_causes = outcome->vain_causes,
 		.kv_peak = outcome->kv_peak,

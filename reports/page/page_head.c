@@ -44,14 +44,21 @@ static void add_gpu(struct text *page, const struct result *result)
 	}
 }
 
+/* The table of groups of unlike replicas; NULL: the replicas are equal. */
+static const char *fleet_of(const struct result *result)
+{
+	const cJSON *fleet = json_find(&result->config, "fleet");
+	bool has_groups = cJSON_IsString(fleet) && strcmp(fleet->valuestring, "none") != 0;
+
+	return has_groups ? fleet->valuestring : NULL;
+}
+
 /* What the run was on. Replicas that differ have a GPU each, which the file names. */
 static void add_machines(struct text *page, const struct result *result)
 {
-	const cJSON *fleet = json_find(&result->config, "fleet");
-
-	if (cJSON_IsString(fleet) && strcmp(fleet->valuestring, "none") != 0) {
+	if (fleet_of(result) != NULL) {
 		text_add(page, "the replicas of ");
-		text_add_escaped(page, fleet->valuestring);
+		text_add_escaped(page, fleet_of(result));
 		return;
 	}
 	add_gpu_count(page, result);
@@ -295,19 +302,23 @@ void page_caution(struct text *page)
 		       "times, the times themselves are an estimate.</p>\n");
 }
 
-/* Requests that were rejected for a reason, and the option that takes them. */
+/* Requests that were rejected for a reason, and what takes them: an option, or a column of the
+   fleet's table. */
 static void add_rejection(struct text *page, const struct result *result, uint64_t count,
-	const char *exceeded, const char *option, double needed)
+	const char *exceeded, const char *option, const char *column, double needed)
 {
+	bool is_column = fleet_of(result) != NULL;
+
 	text_add(page, "<p class=\"caution\">");
 	text_add_escaped(page, result->label.bytes);
 	text_add(page, ": ");
 	text_add_count(page, count, "request (", "requests (");
 	text_add_number(
 		page, NUMBER_SHARE, true, (double)count / result->numbers[VALUE_SUBMITTED].value);
-	text_format(page, ") %s %s and %s rejected; %s %.0f takes all.</p>\n",
+	text_format(page, ") %s %s and %s rejected; %s %.0f%s takes all.</p>\n",
 		word_of_count(count, "exceeds", "exceed"), exceeded,
-		word_of_count(count, "was", "were"), option, needed);
+		word_of_count(count, "was", "were"), is_column ? column : option, needed,
+		is_column ? " in every row of --fleet" : "");
 }
 
 static double number_of(const struct json_object *object, const char *field)
@@ -329,12 +340,12 @@ static void add_rejections(struct text *page, const struct result *result)
 	if (cJSON_IsNumber(too_long)) {
 		add_rejection(page, result,
 			(uint64_t)result->numbers[VALUE_REJECTED_TOO_LONG].value, "max_model_len",
-			"--max-model-len", too_long->valuedouble);
+			"--max-model-len", "max_model_len", too_long->valuedouble);
 	}
 	if (cJSON_IsNumber(never_fits) && block_size > 0) {
 		add_rejection(page, result,
 			(uint64_t)result->numbers[VALUE_REJECTED_NEVER_FITS].value, "the KV pool",
-			"--kv-blocks",
+			"--kv-blocks", "kv_blocks",
 			(double)u64_divide_up(
 				(uint64_t)never_fits->valuedouble, (uint64_t)block_size));
 	}

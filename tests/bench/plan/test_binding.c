@@ -124,6 +124,12 @@ Test(binding, rejections_say_what_takes_them)
 	figures.never_fit = 1234;
 	require_binds(&figures, "rejections",
 		"rejections: 1,234 for lack of KV blocks (--kv-blocks 70 takes all)");
+	figures.too_long = 1000;
+	figures.never_fit = 234;
+	figures.has_groups = true;
+	require_binds(&figures, "rejections",
+		"rejections: 1,000 too long (max_model_len 5000 in every row of --fleet takes "
+		"all), 234 for lack of KV blocks (kv_blocks 70 in every row of --fleet takes all)");
 }
 
 Test(binding, a_limit_of_the_run_is_named)

@@ -592,6 +592,37 @@ Test(plan, the_limit_that_takes_all_is_advised)
 	}
 }
 
+/* A plan for two groups with these limits says the words; NULL: it has an answer. */
+static void require_fleet_advised(uint64_t kv_blocks, uint64_t max_model_len, const char *words)
+{
+	char table[256];
+
+	snprintf(table, sizeof(table),
+		"group\treplicas\tkv_blocks\tmax_model_len\na\t1\t%llu\t%llu\nb\t1\t%llu\t%llu\n",
+		(unsigned long long)kv_blocks, (unsigned long long)max_model_len,
+		(unsigned long long)kv_blocks, (unsigned long long)max_model_len);
+	temporary_write(folder, "fleet.tsv", table, NULL);
+	char *text = quire(words != NULL ? 1 : 0,
+		"plan @/t --block-size 16 --kv-blocks 50 --max-model-len 800 --fleet @/fleet.tsv "
+		"--slo-ttft-ms 5000 --replicates 0");
+	const char *found = strstr(text, words != NULL ? words : "rejected");
+	require((found != NULL) == (words != NULL), "%s", text);
+	free(text);
+}
+
+/* What groups of a fleet have in their table, options do not change: the advice is of columns. */
+Test(plan, columns_that_take_all_are_advised_for_a_fleet)
+{
+	free(quire(0, "trace make --requests 10 --input 100 --output 30 --rate 5 --seed 1 --out "
+		      "@/t"));
+	require_fleet_advised(
+		8, 800, "lack of KV blocks (kv_blocks 9 in every row of --fleet takes all)");
+	require_fleet_advised(9, 144, NULL);
+	require_fleet_advised(
+		9, 129, "too long (max_model_len 130 in every row of --fleet takes all)");
+	require_fleet_advised(9, 130, NULL);
+}
+
 /* The same bytes with any number of workers. */
 Test(plan, one_worker_and_four_write_the_same)
 {

@@ -208,6 +208,26 @@ Test(page_sections, rejections_say_which_option_takes_all)
 		"{\"requests\": {\"longest_never_fits\": 33}}", "{\"block_size\": 0}", true, 0, "");
 }
 
+/* Replicas that differ have their limits in the table of the fleet, which the options do not
+   change. */
+Test(page_sections, rejections_by_a_group_say_which_column_takes_all)
+{
+	static const char both[] =
+		"{\"requests\": {\"longest_too_long\": 9000, \"longest_never_fits\": 33}}";
+	static const char said[] = CAUTION
+		"a&lt;b: 1,000 requests (25.0" NB
+		"%%) exceed max_model_len and were rejected; %s 9000%s takes all.</p>\n" CAUTION
+		"a&lt;b: 1 request (0.03" NB
+		"%%) exceeds the KV pool and was rejected; %s 3%s takes all.</p>\n";
+	char expected[512];
+
+	snprintf(expected, sizeof(expected), said, "max_model_len", " in every row of --fleet",
+		"kv_blocks", " in every row of --fleet");
+	require_cautions(both, "{\"block_size\": 16, \"fleet\": \"f.tsv\"}", true, 0, expected);
+	snprintf(expected, sizeof(expected), said, "--max-model-len", "", "--kv-blocks", "");
+	require_cautions(both, "{\"block_size\": 16, \"fleet\": \"none\"}", true, 0, expected);
+}
+
 static void add_fleet(struct text *page, const struct result *result)
 {
 	page_fleet(page, result, 1);
