@@ -27,6 +27,23 @@ static bool finds_replicas(const struct plan_request *request)
 	return request->target_rate > 0 || request->target_speedup > 0;
 }
 
+/* A rate leaves no times of the trace for a speedup to divide. */
+static enum status check_rate(
+	const struct plan_request *request, const struct replay_config *config, struct error *error)
+{
+	bool is_target = request->target_speedup > 0;
+	bool has_speedup = is_target || (!finds_replicas(request) && request->vary == KNOB_SPEEDUP);
+
+	if (!has_speedup || !config->given.rate) {
+		return STATUS_OK;
+	}
+	return error_set(error, STATUS_USAGE,
+		"--rate sets when the requests of the trace come, and --%s divides the times that "
+		"they have: leave --rate out, or %s",
+		is_target ? "target-speedup" : "vary speedup",
+		is_target ? "give --target-rate" : "--vary rate");
+}
+
 static enum status check_request(const struct plan_request *request, struct error *error)
 {
 	const struct replay_config *config = &request->run.config;
@@ -72,11 +89,7 @@ static enum status check_request(const struct plan_request *request, struct erro
 		return error_set(error, STATUS_USAGE,
 			"--target-speedup and --speedup are two loads: give one of them");
 	}
-	if (config->given.rate && !finds_replicas(request) && request->vary == KNOB_SPEEDUP) {
-		return error_set(error, STATUS_USAGE,
-			"--rate sets when the requests of the trace come, and --vary speedup "
-			"divides the times that they have: leave --rate out, or --vary rate");
-	}
+	TRY(check_rate(request, config, error));
 	if (config->ramp != NULL) {
 		return error_set(error, STATUS_USAGE,
 			"--ramp has loads of its own, and a plan looks for one");
@@ -206,8 +219,8 @@ static enum status check_times(
 	const struct plan *plan, const struct replay_config *config, struct error *error)
 {
 	bool is_target = plan->request->target_speedup > 0;
-	bool uses_times = (plan->knob == KNOB_SPEEDUP || is_target) && !config->given.rate &&
-			  config->sessions == SESSIONS_OPEN;
+	bool uses_times =
+		(plan->knob == KNOB_SPEEDUP || is_target) && config->sessions == SESSIONS_OPEN;
 
 	if (plan->knob == KNOB_RATE && plan->trace_rows == 1 && config->loop == LOOP_OFF) {
 		return error_set(error, STATUS_USAGE,
@@ -286,6 +299,7 @@ static enum status open_configurations(struct plan *plan, struct error *error)
 		plan->configurations[i].run = request->run;
 		configuration_apply(configuration, &plan->configurations[i].run.config);
 		TRY(check_grid_load(&configuration->own, request, error));
+		TRY(check_rate(request, &configuration->own, error));
 		set_target(&plan->configurations[i].run.config, request);
 		TRY(open_configuration(plan, i, error));
 	}

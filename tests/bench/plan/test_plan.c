@@ -1259,6 +1259,12 @@ Test(plan, misuse_is_refused_in_a_line)
 	require_misuse("--slo-ttft-ms 9 --target-speedup 9 --speedup 5", "two loads");
 	require_misuse("--slo-ttft-ms 9 --rate 3", "or --vary rate");
 	require_misuse("--slo-ttft-ms 9 --request-rate 3 --vary speedup", "or --vary rate");
+	require_misuse("--slo-ttft-ms 9 --grid 'rate=3,4'", "and --vary speedup divides");
+	require_misuse("--slo-ttft-ms 9 --try '--rate 3'", "or --vary rate");
+	require_misuse("--slo-ttft-ms 9 --target-speedup 2 --rate 3",
+		"and --target-speedup divides the times that they have: leave --rate out, or give "
+		"--target-rate");
+	require_misuse("--slo-ttft-ms 9 --target-speedup 2 --grid 'rate=3,4'", "--target-rate");
 	require_misuse("--slo-ttft-ms 9 --target-rate 9 --grid rate=1,2", "--rate");
 	free(quire(0, "trace make --requests 40 --input 100 --output 50 --out @/at_once"));
 	require_refusal("plan @/at_once --slo-ttft-ms 9", "--speedup changes nothing");
