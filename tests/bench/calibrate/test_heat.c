@@ -138,6 +138,33 @@ Test(calibrate_heat, leaves_the_times_at_no_heat)
 	calibrate_points_free(&points);
 }
 
+/* The FLOPs of a step heat it for as long as it takes, no longer, also where it takes less than
+   they do at the limit: a point is of a faster GPU than the profile says. */
+Test(calibrate_heat, a_step_is_no_hotter_than_all_of_its_time)
+{
+	const struct heat_prices heat = {0.2, 0.1, 5e7};
+	static const double shares[] = {0, 0.5, 1, 1.05, 2, 10, 100};
+
+	for (uint32_t i = 0; i < 5 * sizeof(shares) / sizeof(shares[0]); i++) {
+		double ns = 2e6, hot = i % 5 / 4.0, flops_ns = shares[i / 5] * ns;
+		const struct step_counts counts = {
+			.prefill_rows = 1, .prefill_tokens = 100, .sampled_rows = 1};
+		struct calibrate_point point = {.samples = 1, .counts = counts};
+		point.elapsed_ns =
+			(uint64_t)(ns + heat_extra_ns(&heat, hot, flops_ns, &counts, ns) + 0.5);
+		point.gpu_ns = point.elapsed_ns;
+		point.flops_ns = flops_ns;
+		for (uint32_t d = 0; d < CALIBRATE_HEAT_DECAYS; d++) {
+			point.heat[d] = hot;
+		}
+		struct calibrate_points points = {.points = &point, .count = 1};
+		calibrate_heat_remove(&points, &heat);
+		double off = (double)point.elapsed_ns / ns - 1; /* times at heat have more FLOPs */
+		require(fabs(off) < 0.002, "%g of the time, heat %g: %.4f %% off", shares[i / 5],
+			hot, 100 * off);
+	}
+}
+
 Test(calibrate_heat, goes_through_the_points_into_the_prices)
 {
 	const struct heat_prices heat = {0.200001, 0.1, 5e7};

@@ -920,7 +920,13 @@ Test(plan, configurations_are_compared_on_the_same_draws)
 		const struct plan_configuration *one = &plan.configurations[i];
 		require_equal(cJSON_GetArraySize(one->same_as), i < 2 ? 1 : 0);
 		require((i == 2) == (one->against_best.value < 1), "%g", one->against_best.value);
-		require(i == 0 || one->against_best_interval.high.has_value, "no interval");
+		const struct plan_interval *interval = &one->against_best_interval;
+		require(i == 0 || interval->high.has_value, "no interval");
+		require(i < 2 ? interval->low.value == interval->high.value
+			      : interval->low.value < one->against_best.value &&
+					one->against_best.value < interval->high.value,
+			"%g to %g around %g", interval->low.value, interval->high.value,
+			one->against_best.value);
 	}
 	require(plan.configurations[2].against_best_interval.high.value < 1, "they differ");
 	plan_file_close(&plan);
