@@ -721,6 +721,19 @@ Test(plan, a_terminal_shows_progress)
 	free(plain);
 }
 
+/* Rows of a table of runs, which has a heading. */
+static uint64_t row_count(const char *text)
+{
+	const char *line = strstr(text, "e2e p99");
+	uint64_t count = 0;
+
+	require(line != NULL, "no table: %s", text);
+	while ((line = strchr(line, '\n')) != NULL && *++line != '\0') {
+		count += strncmp(line, "   ", 3) == 0 || strncmp(line, "-> ", 3) == 0;
+	}
+	return count;
+}
+
 /* Ctrl-C leaves what is known as a bound. The whole plan takes twenty times as long as it gets. */
 Test(plan, an_interrupt_leaves_a_bound)
 {
@@ -743,6 +756,9 @@ Test(plan, an_interrupt_leaves_a_bound)
 	open_plan(&plan, "cut");
 	require(!plan.is_complete, "it says that it is complete");
 	require(!plan_answer_pass(&plan.answer).has_value || plan.answer.is_bound, "no bound");
+	/* Those that were not done are no rows. */
+	require(row_count(result.out) == plan.probe_count, "not %llu runs: %s",
+		(unsigned long long)plan.probe_count, result.out);
 	plan_file_close(&plan);
 	process_result_free(&result);
 }
