@@ -228,6 +228,83 @@ Test(page_sections, rejections_by_a_group_say_which_column_takes_all)
 	require_cautions(both, "{\"block_size\": 16, \"fleet\": \"none\"}", true, 0, expected);
 }
 
+/* ---- differences of several results ---- */
+
+enum { LATENCY_FIGURES = LATENCY_COUNT * STATISTIC_COUNT };
+
+/* Two results of which the second has more of everything by a share. */
+static void make_pair(struct result *results, double share)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		double value = i == 0 ? 100 : 100 * (1 + share);
+		results[i] = (struct result){.verdict = "stable", .status = "complete"};
+		text_add(&results[i].legend, "run");
+		for (uint32_t j = 0; j < RESULT_NUMBER_COUNT; j++) {
+			put(&results[i], (enum result_number)j, value);
+		}
+		for (uint32_t j = 0; j < LATENCY_FIGURES; j++) {
+			results[i].latency_ms[j / STATISTIC_COUNT][j % STATISTIC_COUNT] =
+				(struct result_value){true, value};
+		}
+	}
+}
+
+/* A table of the pair has so many differences that are worse, neither and better. */
+static void require_differences(
+	void (*add)(struct text *page, const struct result *results, uint32_t count),
+	const struct result *pair, const uint32_t *expected, double share)
+{
+	static const char *const kinds[] = {" worse", "", " better"};
+	struct text page = {0};
+
+	add(&page, pair, 2);
+	for (uint32_t i = 0; i < 3; i++) {
+		char tag[64];
+		snprintf(tag, sizeof(tag), "<span class=\"difference%s\">", kinds[i]);
+		uint32_t found = (uint32_t)occurrences(page.bytes, tag);
+		require(found == expected[i], "%g more: %u%s, expected %u: %s", share, found,
+			kinds[i], expected[i], page.bytes);
+	}
+	text_deinit(&page);
+}
+
+/* Figures that grow with what is offered. */
+static bool is_rate(uint32_t number)
+{
+	return number == VALUE_OUTPUT_RATE || number == VALUE_TOTAL_RATE ||
+	       number == VALUE_REQUEST_RATE;
+}
+
+/* Less latency is better, of other figures what their metric says; differences of less than half
+   a thousandth are neither, and served rates are neither where offered ones differ by 1 %. */
+Test(page_sections, differences_are_better_or_worse)
+{
+	static const double shares[] = {
+		-0.5, -0.011, -0.009, -0.0006, -0.0004, 0, 0.0004, 0.0006, 0.009, 0.011, 0.5};
+	struct result pair[2];
+
+	for (uint32_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+		double share = shares[i];
+		int sign = (share > 0.0005) - (share < -0.0005);
+		uint32_t latencies[3] = {0}, numbers[3] = {0};
+		make_pair(pair, share);
+		latencies[1 - sign] = LATENCY_FIGURES;
+		for (uint32_t j = 0; j < RESULT_NUMBER_COUNT; j++) {
+			bool is_neither = is_rate(j) && (share > 0.01 || share < -0.01);
+			numbers[1 + (is_neither ? 0 : sign * metrics_table[j].better)]++;
+		}
+		require_differences(page_latencies, pair, latencies, share);
+		require_differences(page_totals, pair, numbers, share);
+		/* A value that one of them lacks has no difference. */
+		latencies[1 - sign] -= 2;
+		pair[0].latency_ms[LATENCY_TTFT][STATISTIC_P99].has_value = false;
+		pair[1].latency_ms[LATENCY_E2E][STATISTIC_P50].has_value = false;
+		require_differences(page_latencies, pair, latencies, share);
+		text_deinit(&pair[0].legend);
+		text_deinit(&pair[1].legend);
+	}
+}
+
 static void add_fleet(struct text *page, const struct result *result)
 {
 	page_fleet(page, result, 1);
