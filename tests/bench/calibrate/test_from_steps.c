@@ -355,6 +355,47 @@ Test(from_steps, a_phase_that_is_held_out_is_summed_up)
 	}
 }
 
+/* Appends the lines of a command's output that say how far off the prices are. */
+static void add_errors(struct text *text, const char *out)
+{
+	for (const char *line = out; line != NULL; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		const char *name = line + strspn(line, " ");
+		if (strncmp(name, "fitted", 6) == 0 || strncmp(name, "held out", 8) == 0) {
+			text_add_bytes(text, line, strcspn(line, "\n") + 1);
+		}
+	}
+}
+
+/* The points of a log give the prices of the log again, with the same errors. */
+Test(from_steps, its_points_are_fitted_to_the_same_errors)
+{
+	char path[TEMPORARY_PATH_BYTES];
+	struct gpu_profile gpu;
+	struct text first = {0}, again = {0};
+	struct error error = {0};
+
+	require(gpu_profile_find("h200-vllm-qwen3-8b", &gpu, &error) == STATUS_OK, "%s",
+		error.text);
+	snprintf(path, sizeof(path), "%.480s/log.tsv", folder);
+	write_priced_log(path, &gpu);
+	char *out = quire_output(
+		folder, 0, "calibrate --from-steps @/log.tsv --model qwen3-8b --name v --out @/p");
+	add_errors(&first, out);
+	free(out);
+	out = quire_output(folder, 0,
+		"calibrate --points @/p/points.tsv --model qwen3-8b --name v --out @/again");
+	add_errors(&again, out);
+	free(out);
+	const char *held_out = strstr(first.bytes, "held out");
+	require(strncmp(first.bytes + strspn(first.bytes, " "), "fitted", 6) == 0, "%s",
+		first.bytes);
+	require(held_out != NULL && strstr(held_out + 1, "held out") == NULL, "%s", first.bytes);
+	cr_assert_str_eq(first.bytes, again.bytes);
+	text_deinit(&first);
+	text_deinit(&again);
+}
+
 /* A step and its rows take an engine process time, either of them alone too. A profile of an engine
    in one process has neither. */
 Test(from_steps, times_of_an_engine_process_are_kept)

@@ -510,6 +510,8 @@ struct flaw {
 	const char *with;     /* adds a tensor of this name */
 	const char *with_too; /* and one of this */
 	const char *reshaped; /* gives this tensor a row more */
+	const char *widened;  /* and this one a column */
+	const char *flat;     /* gives this one a single dimension */
 	const char *retyped;  /* gives this tensor the dtype I16 */
 };
 
@@ -556,12 +558,13 @@ static uint64_t append_entry(
 	char entry[256], shape[32];
 	bool is_retyped = is_name(flaw->retyped, tensor->name);
 	uint32_t rows = tensor->rows + is_name(flaw->reshaped, tensor->name);
-	uint64_t end = offset + (uint64_t)(is_retyped ? 2 : 4) * rows * tensor->columns;
+	uint32_t columns = tensor->columns + is_name(flaw->widened, tensor->name);
+	uint64_t end = offset + (uint64_t)(is_retyped ? 2 : 4) * rows * columns;
 
-	if (tensor->columns == 1) {
-		snprintf(shape, sizeof(shape), "%u", rows);
+	if (columns == 1 || is_name(flaw->flat, tensor->name)) {
+		snprintf(shape, sizeof(shape), "%u", rows * columns);
 	} else {
-		snprintf(shape, sizeof(shape), "%u, %u", rows, tensor->columns);
+		snprintf(shape, sizeof(shape), "%u, %u", rows, columns);
 	}
 	snprintf(entry, sizeof(entry),
 		", \"%s\": {\"dtype\": \"%s\", \"shape\": [%s], \"data_offsets\": [%llu, %llu]}",
@@ -667,6 +670,12 @@ Test(weights, tensors_of_another_shape_or_type_are_refused)
 		"down_proj.weight: found shape [5, 3], expected [4, 3]", "model.safetensors");
 	require_flaw(&(struct flaw){.reshaped = "model.layers.0.self_attn.k_norm.weight"}, false,
 		"k_norm.weight: found shape [3], expected [2]", "");
+	require_flaw(&(struct flaw){.widened = "model.layers.0.mlp.down_proj.weight"}, false,
+		"down_proj.weight: found shape [4, 4], expected [4, 3]", "model.safetensors");
+	require_flaw(&(struct flaw){.widened = "model.layers.0.self_attn.k_norm.weight"}, false,
+		"k_norm.weight: found shape [2, 2], expected [2]", "");
+	require_flaw(&(struct flaw){.flat = "model.layers.0.mlp.down_proj.weight"}, false,
+		"down_proj.weight: found shape [12], expected [4, 3]", "");
 	require_flaw(&(struct flaw){.retyped = "model.norm.weight"}, false,
 		"model.norm.weight: found dtype I16, expected BF16, F16 or F32", "");
 }

@@ -460,6 +460,20 @@ Test(plan_file, a_bad_plan_is_refused_in_one_line)
 	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t", "31 columns");
 }
 
+Test(plan_file, configurations_have_names_of_their_own)
+{
+	struct made_plan made = made_plan_ordinary;
+
+	made.configurations = 3;
+	make_plan(folder, "plan", &made, path);
+	require_refused("plan.json", "\"name\":\t\"c1\"", "\"name\":\t\"c0\"",
+		"configurations[1].name: found \"c0\", expected a name of its own");
+	require_refused("plan.json", "\"name\":\t\"c2\"", "\"name\":\t\"c0\"",
+		"configurations[2].name: found \"c0\", expected a name of its own");
+	require_refused("plan.json", "\"name\":\t\"c2\"", "\"name\":\t\"c1\"",
+		"configurations[2].name: found \"c1\", expected a name of its own");
+}
+
 Test(plan_file, a_bad_sweep_is_refused_in_one_line)
 {
 	make_sweep(folder, "sweep", &made_sweep_ordinary, path);
