@@ -3,6 +3,7 @@
 #include "workloads/conversations.h"
 #include "workloads/generate/fixed.h"
 #include "workloads/generate/generator.h"
+#include "engine/base/integer.h"
 #include "engine/base/map.h"
 #include "workloads/generate/random.h"
 #include "workloads/trace/trace_writer.h"
@@ -139,6 +140,23 @@ Test(random, ranges_are_reached_and_kept)
 	}
 	require_equal(seen, 0x1fe0);
 	require_equal(random_range(&random, UINT32_MAX, UINT32_MAX), UINT32_MAX);
+}
+
+/* A draw is its 64 bits as a fraction, times the bound: all of them count. */
+Test(random, whole_numbers_are_the_fraction_of_their_bound)
+{
+	static const uint64_t bounds[] = {
+		1, 2, 3, 10, 1000, 65536, 999999937, UINT32_MAX - 1, UINT32_MAX, UINT64_C(1) << 32};
+	struct random bits = random_stream(3, 1), below = bits, range = bits;
+
+	for (uint32_t i = 0; i < 200000; i++) {
+		uint64_t bound = bounds[i % (sizeof(bounds) / sizeof(bounds[0]))];
+		uint64_t expected = (uint64_t)((u128)random_bits(&bits) * bound >> 64);
+		require(random_below(&below, bound) == expected, "below %" PRIu64, bound);
+		uint32_t low = (uint32_t)((UINT64_C(1) << 32) - bound);
+		require(random_range(&range, low, UINT32_MAX) == low + expected, "from %" PRIu32,
+			low);
+	}
 }
 
 Test(random, popular_things_are_drawn_more_often)
