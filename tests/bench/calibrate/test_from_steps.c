@@ -317,7 +317,40 @@ static void write_part(const char *from, const char *to, const char *phase, uint
 	free(text);
 }
 
-/* Its sums and medians are those of its steps, of an odd number of them as of an even one. */
+static int compare_doubles(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* How far off the predictions are: means, and the nearest rank of the absolute errors in order. */
+static void require_errors(const struct profile_errors *found, const struct calibrate_points *steps)
+{
+	double *all = calloc(steps->count, sizeof(*all));
+	double sum = 0, bias = 0, count = (double)steps->count;
+
+	for (size_t i = 0; i < steps->count; i++) {
+		const struct calibrate_point *step = &steps->points[i];
+		double off = (double)step->predicted_ns / (double)step->elapsed_ns - 1;
+		all[i] = fabs(off);
+		sum += all[i];
+		bias += off;
+	}
+	qsort(all, steps->count, sizeof(*all), compare_doubles);
+	require_equal(found->points, steps->count);
+	cr_assert_float_eq(found->mean, sum / count, 1e-12);
+	cr_assert_float_eq(found->bias, bias / count, 1e-12);
+	require(found->p50 == all[(size_t)ceil(0.5 * count) - 1], "p50 %g", found->p50);
+	require(found->p90 == all[(size_t)ceil(0.9 * count) - 1], "p90 %g", found->p90);
+	require(found->p99 == all[(size_t)ceil(0.99 * count) - 1], "p99 %g", found->p99);
+	require(found->max == all[steps->count - 1], "at most %g", found->max);
+	require(steps->count < 5 || fabs(bias) < sum, "all errors have one sign");
+	free(all);
+}
+
+/* Its sums, medians and errors are those of its steps, of an odd number of them as of an even
+   one. */
 Test(from_steps, a_phase_that_is_held_out_is_summed_up)
 {
 	static const uint32_t counts[] = {1, 2, 3, 4, 5, 40, 41};
@@ -351,6 +384,7 @@ Test(from_steps, a_phase_that_is_held_out_is_summed_up)
 			phase->measured_median_ms, lower_median_ms(steps, elapsed), 1e-9);
 		cr_assert_float_eq(
 			phase->predicted_median_ms, lower_median_ms(steps, predicted), 1e-9);
+		require_errors(&phase->each, steps);
 		step_log_free(&result.log);
 	}
 }
