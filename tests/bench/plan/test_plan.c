@@ -906,6 +906,29 @@ Test(plan, ranks_configurations_by_goodput_a_gpu)
 	plan_file_close(&plan);
 }
 
+/* As many requests as there are are all in the system from the start. How many there are is that of
+   the configuration, which may take more of the trace, or all of it again and again. */
+Test(plan, no_more_at_a_time_than_a_configuration_has)
+{
+	struct plan_file plan;
+
+	free(quire(0, "trace make --requests 40 --input 100 --output 50 --seed 1 --out @/forty"));
+	free(quire(0, "plan @/forty --slo-ttft-ms 100000 --max-requests 10 --vary concurrency "
+		      "--replicates "
+		      "0 --precision 0.5 --try '--max-requests 10' --try '--max-requests 40' --try "
+		      "'--max-requests 20 --loop fresh' --out @/own"));
+	open_plan(&plan, "own");
+	require_equal(plan.configuration_count, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct plan_configuration *own = &plan.configurations[i];
+		double most = plan_answer_pass(&own->answer).value;
+		bool is_ten = strcmp(own->name, "max-requests=10") == 0;
+		require(is_ten ? most == 10 : most >= 40, "%s: %g at a time", own->name, most);
+		require(own->answer.is_bound, "%s: no bound", own->name);
+	}
+	plan_file_close(&plan);
+}
+
 /* Both have the same draws, so what differs in nothing but a name has the ratio 1. */
 Test(plan, configurations_are_compared_on_the_same_draws)
 {
