@@ -143,7 +143,6 @@ Test(grid, tries_come_behind_and_base_is_one)
 
 /* ---- values ---- */
 
-/* A policy has defaults of its own, so an option that is given the usual one says something. */
 /* Names are those of folders: files of other folders, and characters that no folder has, are cut
    from them, but no two configurations write into one. */
 Test(grid, no_two_configurations_have_one_name)
@@ -152,11 +151,15 @@ Test(grid, no_two_configurations_have_one_name)
 		.list = {"--gpu one/card.json", "--gpu two/card.json", "--gpu card.json",
 			"--gpu one/card.json --max-num-seqs 3",
 			"--gpu two/card.json --max-num-seqs 3"}};
+	static const char *const names[] = {"gpu=x.json", "gpu=x.json~2", "gpu=x.json~3",
+		"gpu=card.json", "gpu=card.json~5", "gpu=card.json~6",
+		"gpu=card.json,max-num-seqs=3", "gpu=card.json,max-num-seqs=3~8"};
 	struct grid grid;
 
 	open_grid(&grid, "gpu=one/x.json,two/x.json,three/x.json", &tries);
 	require_equal(grid.count, 8);
 	for (uint32_t i = 0; i < grid.count; i++) {
+		cr_expect_str_eq(grid.list[i].name, names[i]);
 		for (uint32_t j = 0; j < i; j++) {
 			require(strcmp(grid.list[i].name, grid.list[j].name) != 0,
 				"%s is the name of %s and %s", grid.list[i].name,
@@ -166,6 +169,7 @@ Test(grid, no_two_configurations_have_one_name)
 	grid_close(&grid);
 }
 
+/* A policy has defaults of its own, so an option that is given the usual one says something. */
 Test(grid, a_default_that_is_given_is_a_configuration_of_its_own)
 {
 	const struct option_texts tries = {
