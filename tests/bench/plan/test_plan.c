@@ -1354,7 +1354,7 @@ Test(plan, replicates_of_a_described_load_are_made_anew)
 	char *text = quire(0, "plan --requests 300 --rate 2 --seed 5 " MADE
 			      " --slo-ttft-ms 30 --slo-tpot-ms 4 --replicates 8 --jobs 2 "
 			      "--precision 0.05 --out @/made");
-	require(strstr(text, "by 8 traces of other seeds") != NULL, "%s", text);
+	require(strstr(text, "by 8 traces of other seeds; 95 %") != NULL, "%s", text);
 	free(text);
 	open_plan(&plan, "made");
 	require(strcmp(plan.answer.sampling.method, "seeds") == 0, "%s",
