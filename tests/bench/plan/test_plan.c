@@ -323,6 +323,45 @@ Test(plan, finds_the_least_number_of_replicas)
 	}
 }
 
+/* Replicas to spare fail before anything comes: the last ones, so that the first are there. */
+Test(plan, the_last_replicas_are_spared)
+{
+	struct plan_file plan;
+
+	write_profile(10e6, 0);
+	free(quire(0, "trace make --requests 600 --input 20 --output 1 --rate 50 --seed 3 "
+		      "--out @/trace.jsonl"));
+	for (uint32_t spare = 0; spare < 4; spare++) {
+		free(quire(0,
+			"plan @/trace.jsonl --gpu @/profile.json --max-num-seqs 1 --arrivals "
+			"constant --slo-ttft-ms 20 --router round-robin --target-rate 195 "
+			"--replicates 0 --spare %u --out @/spare%u",
+			spare, spare));
+		char name[16];
+		snprintf(name, sizeof(name), "spare%u", spare);
+		open_plan(&plan, name);
+		require(plan.probe_count > 0, "no run");
+		for (uint64_t i = 0; i < plan.probe_count; i++) {
+			const struct plan_probe *probe = &plan.probes[i];
+			char expected[128] = "", *end = expected;
+			uint32_t count = (uint32_t)probe->replicas.value;
+			for (uint32_t j = count - spare; j < count; j++) {
+				end += sprintf(end, "%sfail:%u@0",
+					j == count - spare ? "--outages " : ",", j);
+			}
+			bool is_alone = probe->purpose == PROBE_ALONE;
+			const char *found = strstr(probe->options, "--outages ");
+			require(probe->lost.value == (is_alone ? 0 : spare), "%g are lost",
+				probe->lost.value);
+			require((found == NULL) == (is_alone || spare == 0) &&
+					(found == NULL ||
+						strncmp(found, expected, strlen(expected)) == 0),
+				"%s, expected %s", probe->options, expected);
+		}
+		plan_file_close(&plan);
+	}
+}
+
 /* The limit is of a figure of the run, whose replicas are gone when it is judged. */
 Test(plan, judges_figures_of_several_replicas)
 {

@@ -1,6 +1,7 @@
 #include "bench/plan/search.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -356,6 +357,30 @@ Test(search, a_cliff_below_the_capacity_is_found_and_bounds_the_answer)
 	require(trail.answer.stretches[0].from >= 2480000 &&
 			trail.answer.stretches[0].to <= 2630000,
 		"not the stretch");
+}
+
+/* The bracket starts at 0.9 of the load at which the first would be fully used, but at most 64
+   times off the first, which a run of a few requests says little about. */
+Test(search, the_bracket_starts_near_the_first_load)
+{
+	static const double utilisations[] = {1e-12, 1e-6, 0.01, 0.02, 0.5, 2, 50, 1e6, 1e12};
+	static struct trail trail;
+
+	for (uint32_t i = 0; i < sizeof(utilisations) / sizeof(utilisations[0]); i++) {
+		double used = utilisations[i], first = (double)ordinary.first;
+		const struct oracle oracle = {
+			.threshold = used < 0.9 ? UINT64_C(1) << 40 : 1, .utilisation = used};
+		double expected = fmin(fmax(first * 0.9 / used, first / 64), first * 64);
+		uint32_t start = 0;
+		run_search(&ordinary, &oracle, 1, 1, &trail);
+		while (start < trail.count && trail.probes[start].purpose != SEARCH_BRACKET) {
+			start++;
+		}
+		require(start < trail.count, "no bracket");
+		double off = (double)trail.probes[start].load / expected - 1;
+		require(fabs(off) < 0.05, "%g used: starts at %llu, expected %g", used,
+			(unsigned long long)trail.probes[start].load, expected);
+	}
 }
 
 /* The searches whose probes are given below: one of each way to start, to step and to divide. */

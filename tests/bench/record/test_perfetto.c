@@ -438,19 +438,20 @@ Test(perfetto, a_window_is_cut_from_the_run)
 	temporary_remove(folder);
 }
 
-/* Which of the rows are shown as rejected, a bit each. */
-static uint64_t rejected_rows(const char *folder, const char *name)
+/* Which of the rows are shown as rejected for a reason, a bit each. */
+static uint64_t rejected_rows(const char *folder, const char *name, const char *reason)
 {
-	char path[PATH_BYTES];
+	char path[PATH_BYTES], shown[64];
 	const cJSON *event;
 	uint64_t rows = 0;
 
 	snprintf(path, sizeof(path), "%s/%s.json", folder, name);
+	snprintf(shown, sizeof(shown), "rejected: %s", reason);
 	char *text = file_read(path, NULL);
 	cJSON *root = cJSON_Parse(text);
 	cJSON_ArrayForEach(event, cJSON_GetObjectItemCaseSensitive(root, "traceEvents"))
 	{
-		if (strcmp(text_of(event, "name"), "rejected: too long") == 0) {
+		if (strcmp(text_of(event, "name"), shown) == 0) {
 			const cJSON *arguments = cJSON_GetObjectItemCaseSensitive(event, "args");
 			const cJSON *id = cJSON_GetObjectItemCaseSensitive(arguments, "id");
 			rows |= UINT64_C(1) << (uint32_t)id->valuedouble;
@@ -461,8 +462,9 @@ static uint64_t rejected_rows(const char *folder, const char *name)
 	return rows;
 }
 
-/* A row each 50 ms, of which two of three are rejected while nothing else happens: an event of its
-   own may be the first of a window, and the first behind it. */
+/* A row each 50 ms, of which two of three are rejected while nothing else happens, one since it is
+   too long and one since 12 blocks do not hold it: an event of its own may be the first of a window,
+   and the first behind it. */
 Test(perfetto, a_window_has_its_rejections)
 {
 	enum { ROWS = 12, EVERY_MS = 50 };
@@ -472,7 +474,10 @@ Test(perfetto, a_window_has_its_rejections)
 	for (uint32_t i = 0; i < ROWS; i++) {
 		used += (size_t)snprintf(rows + used, sizeof(rows) - used,
 			"{\"timestamp\":%u,\"input_length\":%u,\"output_length\":1}\n",
-			i * EVERY_MS, i % 3 == 0 ? 20 : 5000);
+			i * EVERY_MS,
+			i % 3 == 0   ? 20
+			: i % 3 == 1 ? 5000
+				     : 850);
 	}
 	temporary_folder(folder);
 	for (uint64_t first = 0; first < ROWS; first++) {
@@ -480,12 +485,13 @@ Test(perfetto, a_window_has_its_rejections)
 			const struct perfetto_window window = {
 				(first * EVERY_MS - (first > 0 ? 20 : 0)) * 1000000,
 				(end * EVERY_MS - 20) * 1000000};
-			uint64_t expected = 0;
+			uint64_t expected[3] = {0};
 			for (uint64_t i = first; i < end; i++) {
-				expected |= i % 3 == 0 ? 0 : UINT64_C(1) << i;
+				expected[i % 3] |= UINT64_C(1) << i;
 			}
-			run_rows_in(folder, "window", rows, &policy_mixed, 60, 900, window);
-			require_equal(rejected_rows(folder, "window"), expected);
+			run_rows_in(folder, "window", rows, &policy_mixed, 12, 900, window);
+			require_equal(rejected_rows(folder, "window", "too long"), expected[1]);
+			require_equal(rejected_rows(folder, "window", "never fits"), expected[2]);
 			snprintf(remove, sizeof(remove), "rm -r %s/window*", folder);
 			require_equal(system(remove), 0);
 		}
