@@ -239,6 +239,24 @@ static void require_preemptions(const cJSON *events)
 	}
 }
 
+/* A counter is written where one of its values changes, and only there. */
+static void require_changes(const cJSON *events, const char *name)
+{
+	const cJSON *event, *last = NULL;
+
+	cJSON_ArrayForEach(event, events)
+	{
+		if (strcmp(text_of(event, "ph"), "C") != 0 || !is_named(event, name)) {
+			continue;
+		}
+		const cJSON *args = cJSON_GetObjectItemCaseSensitive(event, "args");
+		require(last == NULL || !cJSON_Compare(args, last, true), "%s did not change",
+			name);
+		last = args;
+	}
+	require(last != NULL, "no %s", name);
+}
+
 /* The counters show what each step says of itself, until the next one. */
 static void require_counters(const cJSON *events)
 {
@@ -285,6 +303,8 @@ Test(perfetto, agrees_with_the_tables)
 	require_steps(events, steps);
 	require_preemptions(events);
 	require_counters(events);
+	require_changes(events, "sequences");
+	require_changes(events, "KV blocks");
 	require(strstr(text, "\"rejected: too long\"") != NULL, "the rejection is missing");
 	free(requests);
 	free(steps);
