@@ -876,6 +876,12 @@ Test(profile, malformed_files_are_refused_with_field_and_expectation)
 		{"\"value\": 4274", "\"value\": 1e999", "numbers.memory_rate.value"},
 		{"\"unit\": \"GB/s\"", "\"unit\": \"TB/s\"",
 			"numbers.memory_rate.unit: found \"TB/s\", expected \"GB/s\""},
+		{"\"unit\": \"GB/s\", \"source\": \"",
+			"\"unit\": \"GB/s\", \"source\": \"\", \"old\": \"",
+			"numbers.memory_rate.source: found \"\", expected where the number was "
+			"taken"},
+		{"\"unit\": \"GB/s\", \"source\"", "\"unit\": \"GB/s\", \"sauce\"",
+			"numbers.memory_rate.source: found nothing"},
 		{"\"memory_rate\"", "\"memory_rat\"",
 			"numbers.memory_rate: found nothing, expected an object"},
 		{"\"numbers\": {", "\"numbers\": {\"spare\": 1, ",

@@ -200,6 +200,24 @@ Test(timeline, bins_reach_the_end_of_the_clock)
 	require(timeline.bin_count > TIMELINE_BINS_MAX / 2, "%u bins", timeline.bin_count);
 }
 
+/* A step is in the bins of its time, and in none that begins where it ends. */
+Test(timeline, no_bin_begins_where_the_last_step_ends)
+{
+	static struct timeline timeline;
+
+	for (uint64_t bins = 1; bins <= 3; bins++) {
+		timeline_init(&timeline);
+		const uint64_t edge_ns = bins * timeline.bin_ns;
+		const struct timeline_step to_edge = {.end_ns = edge_ns, .running = 1};
+		const struct timeline_step beyond = {
+			.start_ns = edge_ns, .end_ns = edge_ns + 1, .running = 1};
+		timeline_add(&timeline, &to_edge);
+		require_equal(timeline.bin_count, bins);
+		timeline_add(&timeline, &beyond);
+		require_equal(timeline.bin_count, bins + 1);
+	}
+}
+
 Test(timeline, a_step_that_ends_before_it_starts_is_an_error, .signal = SIGABRT)
 {
 	static struct timeline timeline;
