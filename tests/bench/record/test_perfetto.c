@@ -483,8 +483,8 @@ static uint64_t rejected_rows(const char *folder, const char *name, const char *
 }
 
 /* A row each 50 ms, of which two of three are rejected while nothing else happens, one since it is
-   too long and one since 12 blocks do not hold it: an event of its own may be the first of a window,
-   and the first behind it. */
+   too long and one since 12 blocks do not hold it: an event of its own may be the first of a
+   window, and the first behind it. */
 Test(perfetto, a_window_has_its_rejections)
 {
 	enum { ROWS = 12, EVERY_MS = 50 };
