@@ -23,14 +23,18 @@ static const struct policy *const policies[] = {
 
 enum { POLICY_COUNT = sizeof(policies) / sizeof(policies[0]) };
 
+uint64_t policy_blocks_of(uint64_t tokens, uint64_t block_size)
+{
+	return u64_divide_up(tokens - 1, block_size);
+}
+
 enum fit policy_fit_whole(
 	const struct engine_config *config, uint64_t prompt_tokens, uint64_t *max_tokens)
 {
 	if (prompt_tokens + *max_tokens > config->max_model_len) {
 		return FIT_TOO_LONG;
 	}
-	/* The last token is never computed, so it needs no K/V. */
-	if (u64_divide_up(prompt_tokens + *max_tokens - 1, config->block_size) >
+	if (policy_blocks_of(prompt_tokens + *max_tokens, config->block_size) >
 		config->kv_block_count - config->strategies.has_null_block) {
 		return FIT_NEVER;
 	}

@@ -66,6 +66,10 @@ extern const struct policy policy_mixed;
 extern const struct policy policy_prefill_first;
 extern const struct policy policy_vllm;
 
+/* The KV blocks that a request of so many tokens (prompt and completion, at least 1) needs to be
+   served whole. Its last token is never computed, so it needs no K/V. */
+uint64_t policy_blocks_of(uint64_t tokens, uint64_t block_size);
+
 /* The fit of policies that serve requests whole or not at all: FIT_TOO_LONG or FIT_NEVER. */
 enum fit policy_fit_whole(
 	const struct engine_config *config, uint64_t prompt_tokens, uint64_t *max_tokens);

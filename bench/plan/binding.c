@@ -78,11 +78,14 @@ static void add_waiting(struct text *text, const struct probe_figures *figures)
 	text_format(text, "%s%s: ", most == WAIT_STEP ? "latency: " : "", causes[most].title);
 	text_add_number(text, NUMBER_SHARE, true, figures->wait_s[most] / sum);
 	text_add(text, " of the time in the queue");
-	if (causes[most].remedy != NULL) {
-		text_format(text, "; %s would help",
-			(figures->vain_causes >> most & 1) != 0
-				? "the GPU is at capacity, --replicas"
-				: causes[most].remedy);
+	if (causes[most].remedy == NULL) {
+		return;
+	}
+	if ((figures->vain_causes >> most & 1) == 0) {
+		text_format(text, "; %s would help", causes[most].remedy);
+	} else {
+		text_format(text, "; the GPU is at capacity, %s would help",
+			figures->has_groups ? "more replicas in --fleet" : "--replicas");
 	}
 }
 

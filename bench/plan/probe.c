@@ -1,5 +1,6 @@
 #include "bench/plan/probe.h"
 
+#include "engine/policy.h"
 #include "engine/base/check.h"
 
 #include <stdio.h>
@@ -170,8 +171,10 @@ static struct probe_figures figures_of(
 		.too_long = outcome->rejected_too_long,
 		.never_fit = outcome->rejected_never_fits,
 		.needed_model_len = outcome->longest_too_long,
-		.needed_kv_blocks =
-			u64_divide_up(outcome->longest_never_fitting, outcome->block_size),
+		.needed_kv_blocks = outcome->rejected_never_fits == 0
+					    ? 0
+					    : policy_blocks_of(outcome->longest_never_fitting,
+						      outcome->block_size),
 		.has_groups = config->fleet != NULL,
 		.interval = outcome->slo_interval,
 		.vain_causes = outcome->vain_causes,

@@ -1,5 +1,6 @@
 #include "bench/record/summary.h"
 
+#include "engine/policy.h"
 #include "engine/base/json.h"
 #include "engine/base/number.h"
 #include "reports/results/metric.h"
@@ -709,7 +710,7 @@ static void warn_of_groups(const struct run_outcome *outcome, double all)
 			"kv_blocks %llu in every row of --fleet takes all\n",
 			word_of_count(never_fits, "it was", "they were"),
 			word_of_count(never_fits, "was", "were"),
-			(unsigned long long)u64_divide_up(
+			(unsigned long long)policy_blocks_of(
 				outcome->longest_never_fitting, outcome->block_size));
 	}
 }
@@ -733,7 +734,7 @@ static void warn_of_equal_limits(
 			(unsigned long long)outcome->kv_blocks,
 			word_of_count(outcome->kv_blocks, "block there is", "blocks there are"),
 			word_of_count(never_fits, "was", "were"),
-			(unsigned long long)u64_divide_up(
+			(unsigned long long)policy_blocks_of(
 				outcome->longest_never_fitting, outcome->block_size));
 	}
 }

@@ -342,12 +342,13 @@ static void add_rejections(struct text *page, const struct result *result)
 			(uint64_t)result->numbers[VALUE_REJECTED_TOO_LONG].value, "max_model_len",
 			"--max-model-len", "max_model_len", too_long->valuedouble);
 	}
-	if (cJSON_IsNumber(never_fits) && block_size > 0) {
+	if (cJSON_IsNumber(never_fits) && never_fits->valuedouble >= 1 && block_size > 0) {
 		add_rejection(page, result,
 			(uint64_t)result->numbers[VALUE_REJECTED_NEVER_FITS].value, "the KV pool",
 			"--kv-blocks", "kv_blocks",
+			/* the last token needs no K/V */
 			(double)u64_divide_up(
-				(uint64_t)never_fits->valuedouble, (uint64_t)block_size));
+				(uint64_t)never_fits->valuedouble - 1, (uint64_t)block_size));
 	}
 }
 

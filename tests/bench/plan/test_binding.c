@@ -76,6 +76,10 @@ Test(binding, a_queue_is_explained_by_what_it_waits_for)
 	require_binds(&figures, "ttft", SEATS "--max-num-seqs would help");
 	figures.vain_causes = 1 << WAIT_SEATS;
 	require_binds(&figures, "ttft", SEATS "the GPU is at capacity, --replicas would help");
+	figures.has_groups = true; /* --replicas is refused beside --fleet */
+	require_binds(&figures, "ttft",
+		SEATS "the GPU is at capacity, more replicas in --fleet would help");
+	figures.has_groups = false;
 	/* Less than half of it in the queue. */
 	figures.latency_ms[LATENCY_QUEUE][STATISTIC_P99] = TTFT_MS * 0.499;
 	require_binds(&figures, "ttft", "latency: prompts take that long by themselves");

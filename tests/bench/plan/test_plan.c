@@ -612,10 +612,10 @@ static void require_advised(const char *trace, const char *option, uint64_t valu
    of 16 tokens is part-filled or filled by the longest request. */
 Test(plan, the_limit_that_takes_all_is_advised)
 {
-	static const uint64_t outputs[] = {24, 27, 28, 30, 44};
+	static const uint64_t outputs[] = {24, 27, 28, 29, 30, 44};
 
 	for (uint32_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
-		uint64_t tokens = 100 + outputs[i], blocks = (tokens + 15) / 16;
+		uint64_t tokens = 100 + outputs[i], blocks = (tokens - 1 + 15) / 16;
 		char trace[32];
 		snprintf(trace, sizeof(trace), "t%llu", (unsigned long long)tokens);
 		free(quire(0,
