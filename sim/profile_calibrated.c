@@ -201,13 +201,18 @@ static enum status read_heat(
 	const struct json_object *root, struct heat_prices *out, struct error *error)
 {
 	struct json_object heat;
-	double power;
 
 	if (json_find(root, "heat") == NULL) {
 		return STATUS_OK;
 	}
 	TRY(json_object(root, "heat", &heat, error));
-	json_double(&heat, "power", HEAT_POWER, HEAT_POWER, &power, error);
+	const cJSON *power = json_find(&heat, "power");
+	if (!cJSON_IsNumber(power) || power->valuedouble != HEAT_POWER) {
+		return json_refuse(&heat, "power",
+			"2: make the profile again from its recording, quire calibrate --measured "
+			"--out DIR",
+			error);
+	}
 	json_double(&heat, "prompt", 0, HEAT_RISE_MOST, &out->prompt, error);
 	json_double(&heat, "decode", 0, out->prompt, &out->decode, error);
 	return json_double(&heat, "decay_ns", 1, (double)HEAT_DECAY_NS_MOST, &out->decay_ns, error);

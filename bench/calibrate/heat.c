@@ -179,9 +179,16 @@ struct heat_prices calibrate_heat_fit(struct calibrate_points *points)
 	return best.heat;
 }
 
+void calibrate_heat_write(struct calibrate_origin *origin, const struct heat_prices *heat)
+{
+	snprintf(origin->heat_power, sizeof(origin->heat_power), "%d", HEAT_POWER);
+	snprintf(origin->heat_prompt, sizeof(origin->heat_prompt), "%.6f", heat->prompt);
+	snprintf(origin->heat_decode, sizeof(origin->heat_decode), "%.6f", heat->decode);
+	snprintf(origin->heat_decay_ns, sizeof(origin->heat_decay_ns), "%.0f", heat->decay_ns);
+}
+
 void calibrate_heat_remove(struct calibrate_points *points, const struct heat_prices *heat)
 {
-	struct calibrate_origin *origin = &points->origin;
 	struct candidate candidate = {.heat = *heat};
 
 	if (heat->prompt == 0) {
@@ -198,10 +205,7 @@ void calibrate_heat_remove(struct calibrate_points *points, const struct heat_pr
 		point->elapsed_ns -= more;
 		point->gpu_ns -= more;
 	}
-	snprintf(origin->heat_power, sizeof(origin->heat_power), "%d", HEAT_POWER);
-	snprintf(origin->heat_prompt, sizeof(origin->heat_prompt), "%.6f", heat->prompt);
-	snprintf(origin->heat_decode, sizeof(origin->heat_decode), "%.6f", heat->decode);
-	snprintf(origin->heat_decay_ns, sizeof(origin->heat_decay_ns), "%.0f", heat->decay_ns);
+	calibrate_heat_write(&points->origin, heat);
 }
 
 static enum status read_rise(

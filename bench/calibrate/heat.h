@@ -19,6 +19,9 @@ void calibrate_heat_note(struct calibrate_points *points, const struct calibrate
    points.tsv has them. Changes the order of the points. */
 struct heat_prices calibrate_heat_fit(struct calibrate_points *points);
 
+/* Writes the rises, of which the one of prompts is not 0, into an origin. */
+void calibrate_heat_write(struct calibrate_origin *origin, const struct heat_prices *heat);
+
 /* Takes what their heat added from the times, and writes the rises into the origin. */
 void calibrate_heat_remove(struct calibrate_points *points, const struct heat_prices *heat);
 

@@ -45,13 +45,9 @@ static void add_origin(struct calibrate_origin *origin, const struct calibrate_o
 static void set_heat(struct calibrate_origin *origin, const struct heat_prices *sum, uint32_t count)
 {
 	if (sum->prompt > 0) {
-		snprintf(origin->heat_power, sizeof(origin->heat_power), "%d", HEAT_POWER);
-		snprintf(origin->heat_prompt, sizeof(origin->heat_prompt), "%.6f",
-			sum->prompt / count);
-		snprintf(origin->heat_decode, sizeof(origin->heat_decode), "%.6f",
-			sum->decode / count);
-		snprintf(origin->heat_decay_ns, sizeof(origin->heat_decay_ns), "%.0f",
-			sum->decay_ns / count);
+		const struct heat_prices mean = {
+			sum->prompt / count, sum->decode / count, sum->decay_ns / count};
+		calibrate_heat_write(origin, &mean);
 	}
 }
 

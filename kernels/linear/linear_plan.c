@@ -15,10 +15,10 @@ enum {
 	WIDE_WEIGHT_ROWS = 96,
 	TINY_INPUTS = 2048,   /* from so many on LINEAR_STREAM is faster without split-K */
 	STREAM_WARPS_MAX = 6, /* of a tile, but for logits */
-	STREAM_ONE_WARP_BYTES = 118
-				<< 10, /* shared memory of LINEAR_STREAM with one warp a block */
-	WAVES_ROWS_MAX = 32,	       /* for LINEAR_SMALL in several waves */
-	TALL_PROMPT_ROWS = 12288,      /* the fewest rows of prompts that were measured */
+	STREAM_ONE_GROUP_BYTES = 118
+				 << 10, /* shared memory of LINEAR_STREAM with one group a block */
+	WAVES_ROWS_MAX = 32,		/* for LINEAR_SMALL in several waves */
+	TALL_PROMPT_ROWS = 12288,	/* the fewest rows of prompts that were measured */
 };
 
 static uint32_t divide_up(uint32_t a, uint32_t b)
@@ -222,10 +222,10 @@ static bool stream_fits(
 	       (shape->split_k == 1 || (!shape->has_silu && !shape->is_logits));
 }
 
-/* One block a multiprocessor. Its groups of rows are cut into tiles of equally many, of one a
-   warp. The ring has all shared memory but what a norm needs beside it (PDL). Half of it, so that
-   a block of the next layer fits as well, is slower, unless a block has one warp
-   (kernels/linear/TUNING.md). */
+/* One block a multiprocessor. Its groups of rows are cut into tiles of equally many; a group has a
+   warp, with split-K one for each slice. The ring has all shared memory but what a norm needs
+   beside it (PDL). Half of it, so that a block of the next layer fits as well, is slower, unless a
+   block has one group (kernels/linear/TUNING.md). */
 static struct linear_plan plan_stream(
 	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
 {
@@ -250,8 +250,8 @@ static struct linear_plan plan_stream(
 	const uint32_t stage = (has_row ? 0 : linear_stream_token_bytes(row_count)) +
 			       LINEAR_STREAM_CHUNKS * plan.weight_rows * CHUNK_BYTES;
 	const uint32_t whole = 2 * device->half_shared_bytes - LINEAR_STREAM_ROOM;
-	const uint32_t one_warp = has_row ? device->half_shared_bytes : STREAM_ONE_WARP_BYTES;
-	const uint32_t most = share == 1 ? smaller(whole, one_warp) : whole;
+	const uint32_t one_group = has_row ? device->half_shared_bytes : STREAM_ONE_GROUP_BYTES;
+	const uint32_t most = share == 1 ? smaller(whole, one_group) : whole;
 	const uint32_t sums = shape->split_k > 1 ? tile_groups * LINEAR_STREAM_SUM_BYTES : 0;
 	const uint32_t others = LINEAR_BARRIER_BYTES + row + sums;
 	const uint32_t ring = most > others ? most - others : 0;

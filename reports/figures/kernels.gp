@@ -43,7 +43,7 @@ do for [i = 2:cases] {
 	}
 }
 
-# Names are right of the column's edge whatever their length: 7 pixels hold a character.
+# The margin of the names fits the longest of them: a character takes 7 pixels at most.
 longest = 0
 do for [i = 1:cases] { longest = strlen(name[i]) > longest ? strlen(name[i]) : longest }
 names_width = 7 * longest + 20 > 272 ? 7 * longest + 20 : 272
