@@ -127,6 +127,7 @@ static void write_trace(void)
 struct run_scene {
 	bool overlaps, is_async;
 	uint64_t max_requests, temperature; /* in millionths */
+	uint64_t duration_ns;
 	uint32_t max_num_seqs;
 };
 
@@ -134,8 +135,9 @@ static struct run_outcome run_act(struct act *act, const struct run_scene *scene
 {
 	const struct replay_config config = {
 		.tokens = TOKENS_FORCED, .temperature = scene->temperature};
-	const struct workload_options load = {
-		.speedup_millionths = 1000000, .max_requests = scene->max_requests};
+	const struct workload_options load = {.speedup_millionths = 1000000,
+		.max_requests = scene->max_requests,
+		.duration_ns = scene->duration_ns};
 	const struct engine_config engine = {
 		.policy = scene->is_async ? &policy_vllm : &policy_mixed,
 		.is_async = scene->is_async,
@@ -286,6 +288,44 @@ Test(replay_end, the_hash_of_the_trace_is_that_of_the_whole_file)
 		struct run_outcome outcome = run_act(&act, &scene);
 		require_equal(outcome.end, cases[i].end);
 		require_equal(outcome.trace_xxh64, expected);
+	}
+}
+
+/* A trace has run out where a limit asks for more than its eleven requests, the last of which comes
+   at 1,000 s. Twenty steps a request: the last one is served by the steps 200 to 219. A run that
+   does not come to its end says nothing of it, though every request has come. */
+Test(replay_end, only_a_whole_run_says_that_the_trace_ran_out)
+{
+	static const uint64_t last_ns = UINT64_C(1000000000000);
+	static const struct {
+		uint64_t max_requests, duration_ns;
+		bool has_last, wants_more;
+	} limits[] = {{0, 0, true, false}, {10, 0, false, false}, {11, 0, true, false},
+		{12, 0, true, true}, {0, last_ns, false, false}, {0, last_ns + 1, true, true},
+		{12, last_ns, false, false}, {12, last_ns + 1, true, true},
+		{11, last_ns + 1, true, false}};
+	static const uint64_t ends[] = {NEVER, 30, 205, 219};
+
+	write_trace();
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]) * 4 * 4; i++) {
+		uint64_t end_at = ends[i % 4], limit = i / 16;
+		bool fails = i / 8 % 2 == 1;
+		const struct run_scene scene = {.overlaps = i / 4 % 2 == 1,
+			.max_num_seqs = 1,
+			.max_requests = limits[limit].max_requests,
+			.duration_ns = limits[limit].duration_ns};
+		struct act act = {.interrupt_at = fails ? NEVER : end_at,
+			.fail_at = fails ? end_at : NEVER};
+		struct run_outcome outcome = run_act(&act, &scene);
+		bool is_whole = end_at == NEVER || (end_at >= 200 && !limits[limit].has_last);
+		require_equal(outcome.end, is_whole ? RUN_COMPLETE
+					   : fails  ? RUN_FAILED
+						    : RUN_INTERRUPTED);
+		require_equal(outcome.has_run_out, is_whole && limits[limit].wants_more);
+		if (is_whole || end_at > 200) {
+			require_equal(outcome.submitted, limits[limit].has_last ? 11 : 10);
+			require_equal(outcome.last_arrival_ns, limits[limit].has_last ? last_ns : 0);
+		}
 	}
 }
 
