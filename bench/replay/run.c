@@ -215,10 +215,13 @@ static void name_gpu(struct run *run)
 	}
 }
 
-static void set_limits(struct fleet *fleet, uint32_t replica, const struct replay_config *config)
+static void set_limits(struct run *run, uint32_t replica, const struct replay_config *config)
 {
-	replay_config_engine(config, &fleet->configs[replica]);
-	replay_config_hold_back(config, &fleet->configs[replica]);
+	struct engine_config *limits = &run->fleet.configs[replica];
+
+	replay_config_engine(config, limits);
+	run->seats = limits->max_num_seqs;
+	replay_config_hold_back(config, limits);
 }
 
 /* Opens a runner for each replica. */
@@ -231,14 +234,14 @@ static enum status open_equal_runners(
 	struct runner_request request = *first;
 
 	TRY(run->entry->open(&fleet->runners[0], config, &request, &run->facts, error));
-	set_limits(fleet, 0, config);
+	set_limits(run, 0, config);
 	request.first = &fleet->runners[0];
 	for (uint32_t i = 1; i < fleet->count; i++) {
 		struct runner_facts facts = {0};
 		request.replica = i;
 		config->weights = weights; /* the first has shortened it to its name */
 		TRY(run->entry->open(&fleet->runners[i], config, &request, &facts, error));
-		set_limits(fleet, i, config);
+		set_limits(run, i, config);
 	}
 	return STATUS_OK;
 }
@@ -255,7 +258,7 @@ static enum status open_others_of_group(struct run *run, uint32_t at, uint64_t c
 		struct runner_facts facts = {0};
 		request.replica = i;
 		TRY(run->entry->open(&fleet->runners[i], config, &request, &facts, error));
-		set_limits(fleet, i, config);
+		set_limits(run, i, config);
 	}
 	return STATUS_OK;
 }
@@ -301,7 +304,7 @@ static enum status open_group(struct run *run, const struct fleet_group *group, 
 	if (!facts->is_calibrated && run->uncalibrated[0] == '\0') {
 		snprintf(run->uncalibrated, sizeof(run->uncalibrated), "%s", facts->gpu);
 	}
-	set_limits(&run->fleet, at, own);
+	set_limits(run, at, own);
 	return open_others_of_group(run, at, group->replicas, own, request, error);
 }
 
@@ -449,9 +452,8 @@ static void set_load(struct run *run, struct run_outcome *outcome)
 					   cost_model_open(&pricer, &run->model, &choice.profile,
 						   ranks, &error) == STATUS_OK);
 
-	uint64_t seats = run->request->config.max_concurrency > 0
-				 ? run->request->config.max_num_seqs
-				 : limits.max_num_seqs;
+	uint64_t seats =
+		run->request->config.max_concurrency > 0 ? run->seats : limits.max_num_seqs;
 
 	run_outcome_of_load(outcome, &replay->metrics, &limits, seats,
 		has_price && run->groups.count <= 1 ? &pricer : NULL);
@@ -497,9 +499,8 @@ enum status run_play(struct run *run, struct run_outcome *outcome, struct error 
 	outcome->found_kv_blocks = facts->found_kv_blocks;
 	outcome->is_beyond_memory = facts->is_beyond_memory;
 	outcome->has_given_blocks = run->request->config.given.kv_blocks;
-	outcome->is_held_back =
-		run->request->config.max_concurrency > 0 &&
-		run->request->config.max_concurrency < run->request->config.max_num_seqs;
+	outcome->is_held_back = run->request->config.max_concurrency > 0 &&
+				run->request->config.max_concurrency < run->seats;
 	outcome->profile_xxh64 = facts->profile_xxh64;
 	if (outcome->end == RUN_COMPLETE && outcome->submitted > 0 &&
 		outcome->measured_submitted == 0) {

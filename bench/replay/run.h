@@ -51,7 +51,10 @@ struct run {
 	/* the profile of its first group whose times were never compared with a GPU; "": none */
 	char uncalibrated[GPU_PROFILE_NAME_BYTES];
 	struct fleet fleet; /* its sinks may be set before run_play() */
-	bool is_holding;    /* interrupts, from run_play() on */
+	/* max_num_seqs of the last replica; with --max-concurrency, of the only one before that
+	   holds requests back */
+	uint64_t seats;
+	bool is_holding; /* interrupts, from run_play() on */
 };
 
 /* Opens model, runner and trace. The run must be closed, also after a failure. */

@@ -314,8 +314,8 @@ Test(replay_end, only_a_whole_run_says_that_the_trace_ran_out)
 			.max_num_seqs = 1,
 			.max_requests = limits[limit].max_requests,
 			.duration_ns = limits[limit].duration_ns};
-		struct act act = {.interrupt_at = fails ? NEVER : end_at,
-			.fail_at = fails ? end_at : NEVER};
+		struct act act = {
+			.interrupt_at = fails ? NEVER : end_at, .fail_at = fails ? end_at : NEVER};
 		struct run_outcome outcome = run_act(&act, &scene);
 		bool is_whole = end_at == NEVER || (end_at >= 200 && !limits[limit].has_last);
 		require_equal(outcome.end, is_whole ? RUN_COMPLETE
@@ -324,7 +324,8 @@ Test(replay_end, only_a_whole_run_says_that_the_trace_ran_out)
 		require_equal(outcome.has_run_out, is_whole && limits[limit].wants_more);
 		if (is_whole || end_at > 200) {
 			require_equal(outcome.submitted, limits[limit].has_last ? 11 : 10);
-			require_equal(outcome.last_arrival_ns, limits[limit].has_last ? last_ns : 0);
+			require_equal(
+				outcome.last_arrival_ns, limits[limit].has_last ? last_ns : 0);
 		}
 	}
 }

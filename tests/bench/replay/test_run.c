@@ -317,3 +317,120 @@ Test(run, of_groups_is_that_of_each_group_alone, .timeout = 120)
 
 	cr_assert(prop_holds(&options));
 }
+
+/* ---- shares of the limits ---- */
+
+/* The limit of a replica on average, column k of the groups; 0: as the run's. */
+static double mean_limit(
+	const struct drawn_group *groups, uint32_t count, uint32_t k, uint64_t of_run)
+{
+	uint64_t sum = 0, replicas = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t own = groups[i].values[k] > 0 ? groups[i].values[k] : of_run;
+		sum += groups[i].replicas * own;
+		replicas += groups[i].replicas;
+	}
+	return (double)(sum / replicas);
+}
+
+static void require_near(double found, double expected, const char *what)
+{
+	require(fabs(found - expected) <= 1e-12 * fabs(expected), "%s: found %.17g, expected %.17g",
+		what, found, expected);
+}
+
+/* Peaks and means are shares of what the engine has, not of what --max-concurrency leaves of it. */
+static void require_shares(const struct run_outcome *outcome, const struct run_request *request,
+	const struct drawn_group *groups, uint32_t count)
+{
+	const struct replay_config *config = &request->config;
+	const struct step_sums *sums = &outcome->work.sums;
+	double blocks = mean_limit(groups, count, 0, config->kv_blocks);
+	double seats = mean_limit(groups, count, 1, config->max_num_seqs);
+	double budget = mean_limit(groups, count, 2, config->max_num_batched_tokens);
+	double steps = (double)outcome->work.steps, up_ns = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		up_ns += groups[i].replicas * (double)outcome->window_ns;
+	}
+	require_near(outcome->kv_peak, (double)sums->used_blocks_peak / blocks, "kv_peak");
+	require_near(outcome->seats_peak, (double)sums->running_peak / seats, "seats_peak");
+	require_near(outcome->budget_peak, (double)sums->tokens_peak / budget, "budget_peak");
+	if (outcome->work.steps > 0) {
+		require_near(outcome->kv_mean,
+			(double)outcome->work.used_blocks_ns / up_ns / blocks, "kv_mean");
+		require_near(outcome->seats_mean, (double)outcome->work.running_ns / up_ns / seats,
+			"seats_mean");
+		require_near(outcome->budget_mean,
+			(double)(sums->decode_rows + sums->prefill_tokens) / steps / budget,
+			"budget_mean");
+	}
+	uint64_t most = config->max_concurrency;
+	require(most == 0 || sums->running_peak <= most, "%llu run",
+		(unsigned long long)sums->running_peak);
+	require_equal(outcome->is_held_back, most > 0 && (double)most < seats);
+	/* No price is that of replicas that differ. */
+	require_equal(outcome->has_utilisation, count == 1 && outcome->work.steps > 0);
+}
+
+static struct run_outcome outcome_of(struct run_request request)
+{
+	struct run_outcome outcome;
+	struct error error = {0};
+	enum status status = run_replay(&request, &outcome, &error);
+
+	require(status == STATUS_OK, "%s", error.text);
+	return outcome;
+}
+
+/* Shares of the limits of drawn groups. One group is what the same options without a table are. */
+static void body_shares(struct prop *prop, const void *context)
+{
+	const struct scene *scene = context;
+	struct drawn_group groups[GROUPS_MOST];
+	uint32_t count = prop_chance(prop, 1, 2) ? 1 : prop_range(prop, 2, GROUPS_MOST);
+	struct run_request request = request_of(scene);
+	char table[PATH_BYTES];
+
+	draw_groups(prop, groups, count);
+	for (uint32_t i = 0; i < count; i++) {
+		groups[i].values[1] = prop_chance(prop, 1, 3) ? 0 : prop_range(prop, 1, 16);
+		groups[i].values[3] = 0; /* a small one rejects all requests */
+	}
+	if (count == 1 && prop_chance(prop, 2, 3)) {
+		groups[0].replicas = 1;
+		request.config.max_concurrency = prop_range(prop, 1, 16);
+	}
+	prop_log(prop, "%u groups, %llu seats in the first, at most %llu", count,
+		(unsigned long long)groups[0].values[1],
+		(unsigned long long)request.config.max_concurrency);
+	snprintf(table, sizeof(table), "%s/fleet.tsv", scene->folder);
+	write_groups(table, groups, count);
+	request.config.fleet = table;
+	const struct run_outcome whole = outcome_of(request);
+	require_shares(&whole, &request, groups, count);
+	if (count > 1) {
+		return;
+	}
+	struct run_request own = request_of_group(scene, &groups[0]);
+	own.config.replicas = groups[0].replicas;
+	own.config.max_concurrency = request.config.max_concurrency;
+	const struct run_outcome same = outcome_of(own);
+	require_shares(&same, &own, groups, count);
+	require_equal(whole.result_hash, same.result_hash);
+	require_equal(whole.vain_causes, same.vain_causes);
+	require_near(whole.demand, same.demand, "demand");
+	require_near(whole.utilisation, same.utilisation, "utilisation");
+}
+
+Test(run, has_shares_of_what_its_engines_have, .timeout = 240)
+{
+	struct scene scene;
+	const struct prop_options options = {
+		.name = "shares", .body = body_shares, .context = &scene, .trials = 60};
+
+	open_scene(&scene);
+	cr_assert(prop_holds(&options));
+	temporary_remove(scene.folder);
+}
