@@ -265,6 +265,9 @@ static enum status manage(struct sweep *sweep, struct jobs *jobs, struct error *
 	struct error ended = {0};
 
 	TRY(check_folder(sweep, error));
+	if (sweep->request->is_forced) {
+		TRY(sweep_remove_cache(sweep, error)); /* it may be of another trace */
+	}
 	do_all(sweep, jobs, &ended);
 	if (ended.status == STATUS_OK) {
 		TRY(sweep_write_cache(sweep, error));

@@ -6,8 +6,10 @@
 #include "engine/model/config_json.h"
 #include "workloads/study/cache_curve.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Options that change how many tokens the KV pool holds. */
 static const char *const sizes[] = {
@@ -65,17 +67,29 @@ static enum status write_curve(
 	return status;
 }
 
+enum status sweep_remove_cache(const struct sweep *sweep, struct error *error)
+{
+	char path[PATH_BYTES_MAX];
+
+	TRY(path_format(path, error, "%s/" SWEEP_CACHE, sweep->request->out));
+	return unlink(path) == 0 || errno == ENOENT
+		       ? STATUS_OK
+		       : error_set(error, STATUS_FILE, "%s: cannot be removed: %s", path,
+				 strerror(errno));
+}
+
 enum status sweep_write_cache(const struct sweep *sweep, struct error *error)
 {
 	struct references references = {0};
 	bool has_ids = false;
+	enum status status = STATUS_OK;
 
-	if (!has_sizes(sweep)) {
-		return STATUS_OK;
+	if (has_sizes(sweep)) {
+		status = read_trace(sweep, &references, &has_ids, error);
 	}
-	enum status status = read_trace(sweep, &references, &has_ids, error);
-	if (status == STATUS_OK && has_ids) {
-		status = write_curve(sweep, &references, error);
+	if (status == STATUS_OK) {
+		status = has_ids ? write_curve(sweep, &references, error)
+				 : sweep_remove_cache(sweep, error);
 	}
 	references_deinit(&references);
 	return status;

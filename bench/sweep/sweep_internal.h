@@ -61,8 +61,11 @@ enum status sweep_open_json(const struct sweep *sweep, uint32_t index, const cha
 enum status sweep_write(const struct sweep *sweep, struct error *error);
 
 /* Writes cache.tsv, the curve of `quire trace cache`, where the grid varies how much the KV pool
-   holds and the trace says what prompts share (sweep_cache.c). */
+   holds and the trace says what prompts share; else removes it (sweep_cache.c). */
 enum status sweep_write_cache(const struct sweep *sweep, struct error *error);
+
+/* Removes the cache.tsv of a sweep that was in the folder before. */
+enum status sweep_remove_cache(const struct sweep *sweep, struct error *error);
 
 /* Prints a line for each run. */
 enum status sweep_print(const struct sweep *sweep, struct error *error);

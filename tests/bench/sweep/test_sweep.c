@@ -325,6 +325,67 @@ Test(sweep, the_caches_curve_is_that_of_trace_cache)
 	close_fixture(&fixture);
 }
 
+/* Prompts of token ids that share beginnings. */
+static void write_token_ids(const struct replay_fixture *fixture)
+{
+	struct text text = {0};
+
+	for (uint32_t i = 0; i < 20; i++) {
+		text_format(&text, "{\"arrival_time_ns\": %u, \"output_toks\": 3, ", i * 1000000);
+		text_add(&text, "\"input_tok_ids\": [7");
+		for (uint32_t k = 1; k < 20 + i % 3 * 16; k++) {
+			text_format(&text, ", %u", k + 100 * (k / 32) * i);
+		}
+		text_add(&text, "]}\n");
+	}
+	temporary_write(fixture->folder, "tokens.jsonl", text.bytes, NULL);
+	text_deinit(&text);
+}
+
+#define SIZES(values)                                                                              \
+	"sweep trace.jsonl " ENGINE " --policy vllm --grid kv-blocks=" values " --out two"
+
+/* Also in a folder that has been a sweep of another kind before. */
+Test(sweep, a_curve_is_there_where_sizes_vary_and_prompts_share)
+{
+	static const char *const grids[] = {"kv-blocks=16,20", "gpu-memory-utilization=0.5,0.9",
+		"gpu=h200,h100", "block-size=16,32", "replicas=1,2", "kv-blocks=20;seed=1,2",
+		"max-num-seqs=2,4", "seed=1;replicas=2,3"};
+	static const char *const traces[] = {"trace", "tokens", "lengths"};
+	enum { GRIDS = sizeof(grids) / sizeof(grids[0]), TRACES = 3 };
+	struct replay_fixture fixture;
+	char line[512];
+
+	replay_fixture_open(&fixture);
+	write_token_ids(&fixture);
+	run_shell(&fixture, 0, "sed 's/, \"hash_ids\".*/}/' trace.jsonl >lengths.jsonl");
+	run_shell(&fixture, 0,
+		"for t in trace tokens; do " QUIRE_EXECUTABLE
+		" trace cache $t.jsonl --trace-block-size 16 --model qwen3-0.6b "
+		"--out $t.tsv >out.txt || exit 3; done");
+	/* By steps of 7, which 24 has no factor of, each follows one of another kind. */
+	for (uint32_t i = 0; i < GRIDS * TRACES; i++) {
+		uint32_t grid = i * 7 % (GRIDS * TRACES) / TRACES, trace = i * 7 % TRACES;
+		bool has_curve = trace < 2 && (grid < 5 || grid == 7);
+		snprintf(line, sizeof(line),
+			"sweep %s.jsonl --trace-block-size 16 --max-model-len 200 --grid '%s' "
+			"--out one --force",
+			traces[trace], grids[grid]);
+		quire(&fixture, 0, line, "2 of 2");
+		snprintf(line, sizeof(line),
+			has_curve ? "cmp one/" SWEEP_CACHE " %s.tsv" : "! test -e one/" SWEEP_CACHE,
+			traces[trace]);
+		run_shell(&fixture, 0, line);
+	}
+	run_shell(&fixture, 0, "rm *.tsv out.txt tokens.jsonl lengths.jsonl");
+	/* Without --force too: a failed run is no longer in the grid, and one size is left. */
+	quire(&fixture, 1, SIZES("13,14"), "1 of 2 runs failed");
+	run_shell(&fixture, 0, "test -e two/" SWEEP_CACHE);
+	quire(&fixture, 0, SIZES("14"), "1 of 1 run is complete (1 was before)");
+	run_shell(&fixture, 0, "! test -e two/" SWEEP_CACHE);
+	close_fixture(&fixture);
+}
+
 /* A folder with files and without sweep.json is no sweep's, whatever the files are. */
 Test(sweep, a_folder_of_others_is_refused_in_a_line)
 {
@@ -613,9 +674,11 @@ Test(sweep, a_grid_of_which_nothing_can_be_run_is_bad_input)
 }
 
 #define LONG "sweep trace.jsonl " ENGINE " --kv-blocks 20 --grid seed=1:80:+1 --jobs 2 --out one"
-#define BEGIN                                                                                      \
-	QUIRE_EXECUTABLE " " LONG " >out.txt 2>&1 & p=$!; while [ $(ls one 2>/dev/null | wc -l) "  \
+#define BEGIN_WITH(option)                                                                         \
+	QUIRE_EXECUTABLE " " LONG " " option                                                       \
+			 " >out.txt 2>&1 & p=$!; while [ $(ls one 2>/dev/null | wc -l) "           \
 			 "-lt 9 ]; do sleep 0.01; done; "
+#define BEGIN BEGIN_WITH("")
 
 /* A signal to the manager alone, as kill sends it. */
 Test(sweep, an_interrupted_sweep_says_how_to_go_on)
@@ -638,6 +701,20 @@ Test(sweep, an_interrupted_sweep_says_how_to_go_on)
 	sweep_file_close(&sweep);
 	run_shell(&fixture, 0, "rm out.txt");
 	quire(&fixture, 0, LONG, "80 of 80 runs are complete");
+	close_fixture(&fixture);
+}
+
+/* The curve of the sweep that was there may be of another trace. */
+Test(sweep, an_interrupted_sweep_has_no_curve_of_the_one_before)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 0, "sweep trace.jsonl " ENGINE " --grid kv-blocks=20,40 --out one",
+		"2 of 2");
+	run_shell(&fixture, 0, "test -e one/" SWEEP_CACHE);
+	run_shell(&fixture, 1, BEGIN_WITH("--force") "kill -INT $p; wait $p");
+	run_shell(&fixture, 0, "! test -e one/" SWEEP_CACHE " && rm out.txt");
 	close_fixture(&fixture);
 }
 
