@@ -14,6 +14,7 @@
 #include "tests/harness/made_plan.h"
 #include "tests/harness/made_result.h"
 #include "tests/harness/process.h"
+#include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -32,7 +33,7 @@ static void set_up(void)
 	require(mkdir(tools, 0777) == 0, "%s cannot be made", tools);
 	snprintf(script, sizeof(script),
 		"#!/bin/sh\nPATH='%s'\ncat >'%s'/script.$$\n"
-		"exec gnuplot -d -c '%s'/script.$$ /dev/stdout\n",
+		"shift 3\nexec gnuplot -d -c '%s'/script.$$ \"$@\"\n",
 		search, tools, tools);
 	temporary_write(folder, "tools/gnuplot", script, path);
 	require(chmod(path, 0755) == 0, "%s cannot be executed", path);
@@ -616,4 +617,205 @@ Test(drawn_scripts, a_trace_has_its_rate_and_quantiles)
 	require_equal(occurrences(scripts, "\noutput\t7\t1.000000"), 1);
 	REQUIRE_LINES(scripts, "subject = 'small.jsonl'", "requests = 4");
 	free(scripts);
+}
+
+/* ---- figures of runs ---- */
+
+/* What a run says of itself that figures draw; NaN: nothing. */
+struct drawn_run {
+	double blocks, block_size, replicas, slo_ms[3]; /* TTFT, TPOT, E2E */
+	const char *fleet;
+	bool has_hits;
+	uint32_t listed; /* replicas of the fleet's list */
+};
+
+static const char *const slo_names[] = {"ttft", "tpot", "e2e"};
+
+static double draw_number(struct prop *prop, uint32_t none, double low, uint64_t count)
+{
+	return prop_chance(prop, 1, none) ? NAN : low + (double)prop_below(prop, count);
+}
+
+static struct drawn_run draw_run(struct prop *prop)
+{
+	static const char *const fleets[] = {NULL, "none", "fleet.tsv"};
+	struct drawn_run run = {.blocks = draw_number(prop, 5, 0, 3) * 750,
+		.block_size = draw_number(prop, 4, 15, 3),
+		.replicas = draw_number(prop, 4, 1, 4),
+		.fleet = fleets[prop_below(prop, 3)],
+		.has_hits = prop_chance(prop, 2, 3),
+		.listed = prop_range(prop, 0, 3)};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		run.slo_ms[i] = draw_number(prop, 3, 0, 4) * 12.5;
+	}
+	prop_log(prop, "blocks %g of %g, replicas %g, fleet %s, hits %d, %u listed, SLO %g %g %g",
+		run.blocks, run.block_size, run.replicas, run.fleet, run.has_hits, run.listed,
+		run.slo_ms[0], run.slo_ms[1], run.slo_ms[2]);
+	return run;
+}
+
+/* Adds "NAME": X, or null, or nothing at all for odd `place`. */
+static void add_field(struct text *out, const char *name, double value, uint32_t place)
+{
+	if (!isnan(value)) {
+		text_format(out, "\"%s\": %g, ", name, value);
+	} else if (place % 2 == 0) {
+		text_format(out, "\"%s\": null, ", name);
+	}
+}
+
+/* Puts `to` in the place of the first `from`. */
+static void replace(struct text *text, const char *from, const char *to)
+{
+	struct text other = {0};
+	const char *at = strstr(text->bytes, from);
+
+	require(at != NULL, "no %s", from);
+	text_add_bytes(&other, text->bytes, (size_t)(at - text->bytes));
+	text_add(&other, to);
+	text_add(&other, at + strlen(from));
+	text_deinit(text);
+	*text = other;
+}
+
+static void write_run(const struct drawn_run *run, uint32_t place, char *directory)
+{
+	struct made_result made = made_ordinary;
+	struct text summary = {0}, config = {0}, slo = {0};
+	char name[16];
+
+	made.bins = 30;
+	made.latency_buckets = 40;
+	made.rows_octaves = made.tokens_octaves = 2;
+	made.operations = 0;
+	made.replicas = run->listed;
+	made.seed = place; /* by which the page names it */
+	snprintf(name, sizeof(name), "run%u", place);
+	make_result(folder, name, &made, directory);
+	made_summary(&summary, &made);
+	text_add(&config, "\"policy\": \"mixed\", ");
+	add_field(&config, "kv_blocks", run->blocks, place);
+	add_field(&config, "block_size", run->block_size, place);
+	add_field(&config, "replicas", run->replicas, place);
+	if (run->fleet != NULL) {
+		text_format(&config, "\"fleet\": \"%s\", ", run->fleet);
+	}
+	text_add(&config, "\"seed\"");
+	replace(&summary, "\"policy\": \"mixed\", \"kv_blocks\": 4500, \"seed\"", config.bytes);
+	add_field(&slo, "ttft_ms", run->slo_ms[0], 0);
+	add_field(&slo, "tpot_ms", run->slo_ms[1], 0);
+	add_field(&slo, "e2e_ms", run->slo_ms[2], 0);
+	replace(&summary, "\"ttft_ms\": null, \"tpot_ms\": null, \"e2e_ms\": null, ", slo.bytes);
+	if (!run->has_hits) {
+		replace(&summary, "\"hit_rate\": 0.0606", "\"hit_rate\": null");
+	}
+	made_write(directory, "summary.json", &summary);
+	text_deinit(&config);
+	text_deinit(&slo);
+}
+
+/* Demands that a script sets the variable NAME_NUMBER so, or, for NaN, not at all. */
+static void require_set(const char *script, const char *name, uint32_t number, double expected)
+{
+	char numbered[64], start[80];
+
+	snprintf(numbered, sizeof(numbered), "%s_%u", name, number);
+	snprintf(start, sizeof(start), "\n%s = ", numbered);
+	if (isnan(expected)) {
+		require(strstr(script, start) == NULL, "%s is set", numbered);
+	} else {
+		require_variable(script, numbered, expected);
+	}
+}
+
+/* The rows of a fleet's replicas (add_fleet() of made_result.c). */
+static void require_replicas(const char *script, const struct drawn_run *run, uint32_t number)
+{
+	struct text expected = {0};
+
+	text_format(&expected, "\n$replicas_%u << END_OF_REPLICAS\n", number);
+	for (uint32_t i = 0; i < run->listed; i++) {
+		text_format(&expected, "%u\t%u\t%u\t%s\t%u.5\n", i, 1000 + 70 * (i * 7 % 11),
+			300 + i % 5, i % 2 == 0 ? "25" : "nan", 40 + i % 9);
+	}
+	text_add(&expected, "END_OF_REPLICAS\n");
+	require(strstr(script, expected.bytes) != NULL, "no%s", expected.bytes);
+	text_deinit(&expected);
+}
+
+/* The script of one figure. runs: (count) those that it draws. */
+static void require_script(
+	const char *script, const struct drawn_run *const *runs, uint32_t count, bool of_fleets)
+{
+	double slo_ms = NAN;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct drawn_run *run = runs[i];
+		bool is_one_size = run->fleet == NULL || strcmp(run->fleet, "none") == 0;
+		double blocks = run->blocks * (isnan(run->replicas) ? 1 : run->replicas);
+		char metric[32];
+		for (uint32_t k = 0; k < 3; k++) {
+			snprintf(metric, sizeof(metric), "\nmetric = '%s'\n", slo_names[k]);
+			slo_ms = strstr(script, metric) == NULL ? slo_ms : run->slo_ms[k];
+		}
+		require_set(script, "kv_block_size", i + 1, is_one_size ? run->block_size : NAN);
+		require_set(script, "kv_capacity", i + 1, is_one_size && blocks > 0 ? blocks : NAN);
+		require_set(script, "no_hits", i + 1, run->has_hits ? NAN : 1);
+		require_set(script, "slo", i + 1, slo_ms > 0 ? slo_ms / 1000 : NAN);
+		if (of_fleets) {
+			require_replicas(script, run, i + 1);
+		}
+	}
+	require_set(script, "kv_capacity", count + 1, NAN);
+	require((strstr(script, "\nlevel_count = 0\n") != NULL) == (count == 1), "marks");
+	require_equal(
+		strstr(script, "\nwindow_start = 0.5\nwindow_end = 301\n") != NULL, count == 1);
+}
+
+/* Every variable of every figure, of one run to three. */
+static void body_runs(struct prop *prop, const void *context)
+{
+	static const char start[] = "has_legend = 0\nhas_notes = 1\n";
+	struct drawn_run drawn[3];
+	const struct drawn_run *all[3], *fleets[3];
+	char paths[3][TEMPORARY_PATH_BYTES];
+	const char *directories[3];
+	uint32_t count = prop_range(prop, 1, 3), fleet_count = 0, figures[2] = {0};
+	char command[3 * TEMPORARY_PATH_BYTES];
+
+	(void)context;
+	snprintf(command, sizeof(command), "rm -rf %s/run* %s/tools/script.*", folder, folder);
+	require(system(command) == 0, "%s", command);
+	for (uint32_t i = 0; i < count; i++) {
+		drawn[i] = draw_run(prop);
+		write_run(&drawn[i], i, paths[i]);
+		directories[i] = paths[i];
+		all[i] = &drawn[i];
+		if (drawn[i].listed > 1) {
+			fleets[fleet_count++] = &drawn[i];
+		}
+	}
+	free(make_page(folder, directories, count, "page.html"));
+	char *scripts = take_scripts();
+	for (char *at = strstr(scripts, start), *next; at != NULL; at = next) {
+		next = strstr(at + 1, start);
+		if (next != NULL) {
+			next[-1] = '\0'; /* a line's end */
+		}
+		bool of_fleets = strstr(at, "\n$replicas_1 << ") != NULL;
+		figures[of_fleets]++;
+		require_script(
+			at, of_fleets ? fleets : all, of_fleets ? fleet_count : count, of_fleets);
+	}
+	require(figures[0] >= 14, "%u figures", figures[0]);
+	require_equal(figures[1], fleet_count > 0);
+	free(scripts);
+}
+
+Test(drawn_scripts, figures_have_the_pool_and_the_limits_of_each_run, .timeout = 240)
+{
+	const struct prop_options options = {.name = "runs", .body = body_runs, .trials = 12};
+
+	cr_assert(prop_holds(&options));
 }
