@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reports/page/page_elements.h"
 #include "reports/page/page_sections.h"
 #include "tests/harness/made_plan.h"
 #include "tests/harness/made_result.h"
+#include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -485,4 +487,176 @@ Test(page_sections, tables_have_every_figure_of_every_result)
 	for (uint32_t k = 0; k < COMPARED_MOST; k++) {
 		text_deinit(&results[k].legend);
 	}
+}
+
+/* ---- results side by side ---- */
+
+enum { SIDES_MOST = 4 };
+
+static struct result_value draw_value(struct prop *prop, double scale)
+{
+	static const double shares[] = {0, 1, 1.0004, 1.009, 1.011, 1.5};
+	uint64_t drawn = prop_below(prop, 7);
+
+	return drawn == 6 ? (struct result_value){0}
+			  : (struct result_value){true, scale * shares[drawn]};
+}
+
+static void draw_sides(struct prop *prop, struct result *results, uint32_t count)
+{
+	static const char *const verdicts[] = {"stable", "backlogged", "overloaded"};
+	static const char *const ends[] = {"complete", "interrupted", "failed"};
+	bool has_some = prop_chance(prop, 1, 2);
+
+	memset(results, 0, count * sizeof(*results));
+	for (uint32_t k = 0; k < count; k++) {
+		results[k].verdict = verdicts[prop_below(prop, 3)];
+		results[k].status = ends[prop_below(prop, 3)];
+		results[k].is_calibrated = has_some && prop_chance(prop, 1, 2);
+		text_add(&results[k].legend, "run");
+	}
+	for (uint32_t i = 0; i < RESULT_NUMBER_COUNT; i++) {
+		bool has_any = prop_chance(prop, 3, 4);
+		bool is_zero = prop_chance(prop, 1, 4);
+		for (uint32_t k = 0; has_any && k < count; k++) {
+			results[k].numbers[i] = draw_value(prop, is_zero ? 0 : 40 + i);
+		}
+	}
+	for (uint32_t i = 0; i < LATENCY_FIGURES; i++) {
+		for (uint32_t k = 0; k < count; k++) {
+			results[k].latency_ms[i / STATISTIC_COUNT][i % STATISTIC_COUNT] =
+				draw_value(prop, 100 + i);
+		}
+	}
+}
+
+/* Values of each result and, behind those of the first, their differences from it. */
+static void add_expected_row(struct text *out, const char *title, enum number_format format,
+	int better, const struct result_value *values, uint32_t count)
+{
+	text_format(out, "<tr><th scope=\"row\">%s</th>", title);
+	for (uint32_t k = 0; k < count; k++) {
+		double more = (values[k].value - values[0].value) * better;
+		bool is_equal = more < 0.0005 * values[0].value && -more < 0.0005 * values[0].value;
+		text_add(out, "<td>");
+		text_add_number(out, format, values[k].has_value, values[k].value);
+		if (k > 0 && values[0].has_value && values[k].has_value) {
+			text_format(out, " <span class=\"difference%s\">",
+				more > 0 && !is_equal	? " better"
+				: more < 0 && !is_equal ? " worse"
+							: "");
+			text_add_difference(out, format, &values[0].value, &values[k].value);
+			text_add(out, "</span>");
+		}
+		text_add(out, "</td>");
+	}
+	text_add(out, "</tr>\n");
+}
+
+/* A row is left out where it is optional and no result has it, and, of those that only matter where
+   something happened, where all are 0. */
+static void add_expected_number(struct text *out, const struct result *results, uint32_t count,
+	enum result_number number, bool only_above_0)
+{
+	const struct metric *metric = &metrics_table[number];
+	const struct result_value *offered = &results[0].numbers[VALUE_OFFERED_RATE];
+	struct result_value values[SIDES_MOST];
+	bool has_any = false, is_above_0 = false, is_offered_alike = true;
+
+	for (uint32_t k = 0; k < count; k++) {
+		const struct result_value *own = &results[k].numbers[VALUE_OFFERED_RATE];
+		values[k] = results[k].numbers[number];
+		has_any |= values[k].has_value;
+		is_above_0 |= values[k].has_value && values[k].value > 0;
+		is_offered_alike &= own->has_value == offered->has_value &&
+				    own->value <= 1.01 * offered->value &&
+				    own->value >= 0.99 * offered->value;
+	}
+	if (only_above_0 ? is_above_0 : has_any || !metric->is_optional) {
+		add_expected_row(out, metric->title, metric->format,
+			is_rate(number) && !is_offered_alike ? 0 : metric->better, values, count);
+	}
+}
+
+static void add_expected_latency(struct text *out, const struct result *results, uint32_t count,
+	enum latency_metric metric, enum latency_statistic statistic, const char *title)
+{
+	struct result_value values[SIDES_MOST];
+
+	for (uint32_t k = 0; k < count; k++) {
+		values[k] = results[k].latency_ms[metric][statistic];
+	}
+	add_expected_row(out, title, NUMBER_TIME_MS, -1, values, count);
+}
+
+/* Where no result is calibrated, the page says so of all of them. */
+static void add_expected_verdicts(struct text *out, const struct result *results, uint32_t count)
+{
+	bool has_calibrated = false;
+
+	for (uint32_t k = 0; k < count; k++) {
+		has_calibrated |= results[k].is_calibrated;
+	}
+	text_add(out, "<tr class=\"verdicts\"><th scope=\"row\">Verdict</th>");
+	for (uint32_t k = 0; k < count; k++) {
+		const struct result *result = &results[k];
+		bool is_whole = strcmp(result->status, "complete") == 0;
+		bool is_told = has_calibrated && !result->is_calibrated;
+		text_format(out, "<td><span class=\"chip %s\" title=\"%s\">%s</span>",
+			result->verdict, page_verdict_meaning(result), result->verdict);
+		text_format(
+			out, is_whole ? "" : " <span class=\"badge\">%s</span>", result->status);
+		text_add(
+			out, is_told ? " <span class=\"badge\">uncalibrated</span></td>" : "</td>");
+	}
+	text_add(out, "</tr>\n");
+}
+
+static void body_side_by_side(struct prop *prop, const void *context)
+{
+	static const enum result_number first[] = {VALUE_SLO_ATTAINED, VALUE_SLO_GOODPUT,
+		VALUE_OFFERED_RATE, VALUE_REQUEST_RATE, VALUE_OUTPUT_RATE};
+	static const enum result_number last[] = {VALUE_UTILISATION, VALUE_KV_PEAK,
+		VALUE_SEATS_PEAK, VALUE_HIT_RATE, VALUE_PREEMPTIONS, VALUE_BACKLOG, VALUE_DRAIN,
+		VALUE_SUBMITTED, VALUE_FINISHED, VALUE_REJECTED, VALUE_FAILED, VALUE_UNFINISHED};
+	struct result *results = calloc(SIDES_MOST, sizeof(*results));
+	struct text page = {0}, rows = {0};
+	uint32_t count = prop_range(prop, 2, SIDES_MOST);
+
+	(void)context;
+	draw_sides(prop, results, count);
+	text_add(&rows, "<tbody>\n");
+	add_expected_verdicts(&rows, results, count);
+	for (uint32_t i = 0; i < sizeof(first) / sizeof(first[0]); i++) {
+		add_expected_number(&rows, results, count, first[i], false);
+	}
+#define LATENCY(metric, statistic, title)                                                          \
+	add_expected_latency(&rows, results, count, LATENCY_##metric, STATISTIC_##statistic, title)
+	LATENCY(TTFT, P50, "Time to first token, median");
+	LATENCY(TTFT, P99, "Time to first token, p99");
+	LATENCY(TPOT, P50, "Time per output token, median");
+	LATENCY(TPOT, P99, "Time per output token, p99");
+	LATENCY(E2E, P50, "End-to-end latency, median");
+	LATENCY(E2E, P99, "End-to-end latency, p99");
+	for (uint32_t i = 0; i < sizeof(last) / sizeof(last[0]); i++) {
+		add_expected_number(&rows, results, count, last[i], true);
+	}
+	text_add(&rows, "</tbody>");
+	page_comparison(&page, results, count);
+	require(strstr(page.bytes, rows.bytes) != NULL, "found\n%s\nexpected\n%s", page.bytes,
+		rows.bytes);
+	for (uint32_t k = 0; k < count; k++) {
+		text_deinit(&results[k].legend);
+	}
+	text_deinit(&page);
+	text_deinit(&rows);
+	free(results);
+}
+
+Test(page_sections, results_stand_side_by_side, .timeout = 120)
+{
+	const struct prop_options options = {
+		.name = "side by side", .body = body_side_by_side, .trials = 300};
+
+	cr_assert(prop_holds(&options));
 }
