@@ -146,8 +146,8 @@ static uint32_t count_inherited(
 	}
 	bool is_same_rest = before->has_rest_id && row->hash_id_count > whole &&
 			    row->hash_ids[whole] == before->rest_id;
-	return is_same_rest ? u32_min(before->input_length, row->input_length)
-			    : whole * all->trace_block_size;
+	return u32_min(row->input_length,
+		is_same_rest ? before->input_length : whole * all->trace_block_size);
 }
 
 static void add_record(
@@ -166,14 +166,11 @@ static void add_record(
 	if (parent != NO_TURN) {
 		const struct record *before = &all->records[parent];
 		record.inherited_count = count_inherited(all, before, row);
-		record.own_first = record.inherited_count;
 		record.turn.depth = before->turn.depth + 1;
 	}
 	if (record.has_ids) {
 		record.whole_blocks = row->input_length / all->trace_block_size;
 		record.ids_hash = hash_ids(row, record.whole_blocks);
-		record.own_first =
-			u32_max(record.own_first, record.whole_blocks * all->trace_block_size);
 		record.has_rest_id = row->hash_id_count > record.whole_blocks;
 		record.rest_id = record.has_rest_id ? row->hash_ids[record.whole_blocks] : 0;
 	}
@@ -201,12 +198,11 @@ static void add_own_words(
 	uint32_t end = record->input_length + record->output_length;
 	uint32_t first = record->own_first;
 
-	bool has_rest = record->has_rest_id && first < record->input_length;
-	uint32_t words_first = has_rest ? record->input_length : first;
+	uint32_t words_first = record->has_rest_id ? record->input_length : first;
 	struct token_span words = {
 		.source = record->turn.row, .first = words_first, .count = end - words_first};
 	add_span(all, count, words, limit);
-	if (has_rest) {
+	if (record->has_rest_id) {
 		struct token_span rest = {
 			.source = record->rest_id,
 			.first = first,
@@ -240,6 +236,20 @@ static void set_spans(struct conversations *all, struct trace_row *row)
 	row->span_count = count;
 }
 
+/* Behind the whole blocks and the spans. A prompt may end inside the last whole block of the one
+   before: then the id of its last block says what no span does. */
+static void set_own_first(struct conversations *all, const struct trace_row *row)
+{
+	struct record *record = &all->records[all->record_count - 1];
+	uint32_t blocks_end = record->whole_blocks * all->trace_block_size, spans_end = 0;
+
+	if (row->span_count > 0) {
+		const struct token_span *last = &row->spans[row->span_count - 1];
+		spans_end = last->first + last->count;
+	}
+	record->own_first = u32_max(blocks_end, spans_end);
+}
+
 void conversations_add(struct conversations *all, struct trace_row *row)
 {
 	row->turn_index = NO_TURN;
@@ -264,6 +274,7 @@ void conversations_add(struct conversations *all, struct trace_row *row)
 	row->turn_index = all->record_count - 1;
 	row->session = all->names + all->session_names[session];
 	set_spans(all, row);
+	set_own_first(all, row);
 }
 
 uint64_t conversations_turn_count(const struct conversations *all)

@@ -25,6 +25,7 @@ enum { TURNS_MAX = 6, WORDS_MAX = 400, SESSIONS = 2 };
 struct said {
 	uint64_t words[WORDS_MAX]; /* prompt and completion */
 	int32_t tokens[WORDS_MAX];
+	uint64_t ids[WORDS_MAX];
 	uint32_t input, output;
 };
 
@@ -34,7 +35,8 @@ struct talk {
 	char name[8];
 };
 
-enum follow_up { CONTINUES, RETRIES, CHANGES_THE_END, STARTS_AFRESH, FOLLOW_UP_COUNT };
+/* CUTS_SHORT: the beginning of the prompt before, whose last block keeps its id. */
+enum follow_up { CONTINUES, RETRIES, CHANGES_THE_END, STARTS_AFRESH, CUTS_SHORT, FOLLOW_UP_COUNT };
 
 static void add_words(struct prop *prop, struct said *said, uint32_t *count, uint32_t more)
 {
@@ -59,23 +61,42 @@ static enum follow_up draw_prompt(struct prop *prop, const struct talk *talk, st
 					  : prop_range(prop, 1, before->input);
 		memcpy(said->words, before->words, count * sizeof(*said->words));
 	}
-	if (kind != RETRIES) {
+	if (kind != RETRIES && kind != CUTS_SHORT) {
 		add_words(prop, said, &count, prop_range(prop, kind != CONTINUES, 40));
 	}
 	said->input = count;
 	return kind;
 }
 
-static uint32_t make_ids(const struct said *said, uint32_t block_size, bool has_rest, uint64_t *ids)
+/* A prompt without new words has the ids of the one before. */
+static uint32_t make_ids(struct said *said, uint32_t block_size, bool has_rest, enum follow_up kind)
 {
 	uint32_t count = (said->input + has_rest * (block_size - 1)) / block_size;
 	uint64_t chain = 0;
 
 	for (uint32_t i = 0; i < count * block_size && i < said->input; i++) {
 		chain = counter_mix(chain ^ said->words[i]);
-		ids[i / block_size] = chain >> 1;
+		said->ids[i / block_size] = chain >> 1;
+	}
+	if (kind == RETRIES || kind == CUTS_SHORT) {
+		memcpy(said->ids, (said - 1)->ids, count * sizeof(*said->ids));
 	}
 	return count;
+}
+
+/* Spans are of the prompt, in its order, and none of them covers what another does. */
+static void require_spans(const struct trace_row *row)
+{
+	uint32_t end = 0;
+
+	for (uint32_t i = 0; i < row->span_count; i++) {
+		const struct token_span *span = &row->spans[i];
+		require(span->count > 0 && span->first >= end && span->origin <= span->first,
+			"span %u of %u: %u tokens from %u on, behind %u", i, row->span_count,
+			span->count, span->first, end);
+		end = span->first + span->count;
+	}
+	require(end <= row->input_length, "spans to %u of %u", end, row->input_length);
 }
 
 static void require_same(
@@ -100,7 +121,6 @@ static void add_turn(struct prop *prop, struct conversations *conversations, str
 	struct said *said = &talk->turns[talk->turn_count];
 	const struct said *before = talk->turn_count > 0 ? said - 1 : NULL;
 	enum follow_up kind = draw_prompt(prop, talk, said);
-	uint64_t ids[WORDS_MAX];
 	uint32_t all = said->input;
 
 	add_words(prop, said, &all, prop_range(prop, 1, 20));
@@ -110,12 +130,13 @@ static void add_turn(struct prop *prop, struct conversations *conversations, str
 		.output_length = said->output,
 		.session = talk->name};
 	if (shape->has_ids) {
-		row.hash_ids = ids;
-		row.hash_id_count = make_ids(said, shape->block_size, shape->has_rest, ids);
+		row.hash_ids = said->ids;
+		row.hash_id_count = make_ids(said, shape->block_size, shape->has_rest, kind);
 	}
 	prop_log(prop, "row %" PRIu64 " of %s: kind %d, %u in, %u out", index, talk->name,
 		(int)kind, said->input, said->output);
 	conversations_add(conversations, &row);
+	require_spans(&row);
 	tokens_prompt(&source, &row, said->tokens);
 	tokens_forced(&source, &row, said->tokens + said->input);
 	if (kind == CONTINUES) {
@@ -125,6 +146,11 @@ static void add_turn(struct prop *prop, struct conversations *conversations, str
 	} else if (kind == RETRIES && shape->has_ids) {
 		require_same(said, before, before->input / shape->block_size * shape->block_size,
 			"whole blocks of a retry");
+	} else if (kind == CUTS_SHORT && row.hash_id_count > 0 &&
+		   row.hash_id_count >= before->input / shape->block_size) {
+		uint32_t named = row.hash_id_count * shape->block_size;
+		require_same(said, before, named < said->input ? named : said->input,
+			"the blocks of what was cut short");
 	}
 	require_equal(conversations_turn(conversations, row.turn_index)->depth, talk->turn_count);
 	talk->turn_count++;
