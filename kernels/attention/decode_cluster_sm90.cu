@@ -598,11 +598,10 @@ static __global__ void __launch_bounds__(F::threads)
 
 template <class F> static int launch(const decode_arguments &a, cudaStream_t stream)
 {
-	cudaError_t error = cudaFuncSetAttribute(decode_attention_cluster_kernel<F>,
-		cudaFuncAttributeMaxDynamicSharedMemorySize, F::bytes);
+	const int code = allow_shared<decode_attention_cluster_kernel<F>>(F::bytes);
 
-	if (error != cudaSuccess) {
-		return (int)error;
+	if (code != 0) {
+		return code;
 	}
 	return launch_dependent_clusters(decode_attention_cluster_kernel<F>,
 		dim3(RANKS, a.shape.kv_head_count, a.row_count), F::threads, dim3(RANKS), F::bytes,

@@ -504,17 +504,17 @@ template <class P>
 static int launch(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
 {
 	int device = 0, processors = 0;
-	cudaError_t error = cudaFuncSetAttribute(decode_attention_shared_sm90_kernel<P>,
-		cudaFuncAttributeMaxDynamicSharedMemorySize, P::bytes);
+	int code = allow_shared<decode_attention_shared_sm90_kernel<P>>(P::bytes);
 
-	if (error == cudaSuccess) {
-		error = cudaGetDevice(&device);
+	if (code == 0) {
+		code = (int)cudaGetDevice(&device);
 	}
-	if (error == cudaSuccess) {
-		error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+	if (code == 0) {
+		code = (int)cudaDeviceGetAttribute(
+			&processors, cudaDevAttrMultiProcessorCount, device);
 	}
-	if (error != cudaSuccess) {
-		return (int)error;
+	if (code != 0) {
+		return code;
 	}
 	/* Owners wait for the splits of other blocks, so all blocks must be resident. */
 	block_count = min(block_count, (uint32_t)processors);

@@ -254,11 +254,10 @@ static __global__ void __launch_bounds__(P::threads, 1)
 template <class P>
 static int launch(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
 {
-	cudaError_t error = cudaFuncSetAttribute(decode_attention_sm90_kernel<P>,
-		cudaFuncAttributeMaxDynamicSharedMemorySize, P::bytes);
+	const int code = allow_shared<decode_attention_sm90_kernel<P>>(P::bytes);
 
-	if (error != cudaSuccess) {
-		return (int)error;
+	if (code != 0) {
+		return code;
 	}
 	return launch_dependent(
 		decode_attention_sm90_kernel<P>, block_count, P::threads, P::bytes, stream, a);

@@ -754,8 +754,7 @@ template <int D, int BOX> static int launch(prefill_arguments a, cudaStream_t st
 	int error = prepare<D, BOX>(a, &keys, &values, &block_count);
 
 	if (error == 0) {
-		error = (int)cudaFuncSetAttribute(prefill_attention_sm90_kernel<D, BOX>,
-			cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+		error = allow_shared<prefill_attention_sm90_kernel<D, BOX>>(bytes);
 	}
 	if (error != 0) {
 		return error;

@@ -88,6 +88,18 @@ __device__ inline uint64_t evict_first_policy()
 
 #endif
 
+/* cuTensorMapEncodeTiled(), or NULL. It is looked up at run time, because a simulation also runs on
+   machines without a driver. */
+static inline void *find_tensor_map_encoder()
+{
+	void *function = NULL;
+	cudaDriverEntryPointQueryResult found;
+
+	cudaError_t error = cudaGetDriverEntryPointByVersion(
+		"cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found);
+	return error == cudaSuccess && found == cudaDriverEntryPointSuccess ? function : NULL;
+}
+
 /* Makes the TMA descriptor (tensor map) of a bf16 tensor, for boxes of one size.
 
        sizes     (rank) elements, the innermost dimension first
@@ -95,23 +107,19 @@ __device__ inline uint64_t evict_first_policy()
        box       (rank) elements
        promotion what the L2 cache reads from memory for a part of a box that it lacks
 
-   The driver function is looked up at run time, because a simulation also runs on machines
-   without a driver. Returns a cudaError_t. */
+   Returns a cudaError_t. */
 static inline int tensor_map_make(CUtensorMap *map, const uint16_t *tensor, uint32_t rank,
 	const cuuint64_t *sizes, const cuuint64_t *strides, const cuuint32_t *box,
 	CUtensorMapSwizzle swizzle,
 	CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B)
 {
 	const cuuint32_t ones[] = {1, 1, 1, 1, 1};
-	void *function = NULL;
-	cudaDriverEntryPointQueryResult found;
+	static void *const encode = find_tensor_map_encoder();
 
-	int code = (int)cudaGetDriverEntryPointByVersion(
-		"cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found);
-	if (code != 0 || found != cudaDriverEntryPointSuccess) {
-		return code != 0 ? code : (int)cudaErrorSymbolNotFound;
+	if (encode == NULL) {
+		return (int)cudaErrorSymbolNotFound;
 	}
-	CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function)(map,
+	CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(map,
 		CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, rank, const_cast<uint16_t *>(tensor), sizes,
 		strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, promotion,
 		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);

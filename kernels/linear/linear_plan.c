@@ -353,18 +353,28 @@ static struct linear_plan plan_wide(const struct linear_shape *shape, uint32_t r
 
 /* ---- LINEAR_TALL ---- */
 
-/* The weights and rows for which LINEAR_TALL was measured to be the fastest, from qwen3-0.6b and
-   qwen3-8b. Other weights were not measured. */
+/* The weights and rows for which LINEAR_TALL was measured to be the fastest, from qwen3-0.6b,
+   qwen3-1.7b and qwen3-8b. Other weights were not measured. */
 static const struct tall_choice {
 	uint32_t inputs, outputs;
 	bool has_silu;
 	uint32_t first_row, last_row;
 	struct linear_tall_tile tile;
 } tall_choices[] = {
-	{1024, 4096, false, 65, 224, {1, 2, 1, 2}},
-	{1024, 4096, false, 225, 256, {1, 2, 1, 1}},
+	{1024, 4096, false, 9, 64, {1, 1, 2, 1}},
+	{1024, 4096, false, 65, 256, {1, 2, 1, 2}},
+	{1024, 4096, false, 257, 512, {2, 4, 1, 2}},
 	{1024, 6144, true, 129, 224, {2, 2, 2, 2}},
-	{1024, 6144, true, 225, 256, {3, 4, 1, 2}},
+	{1024, 6144, true, 225, 1024, {3, 4, 1, 2}},
+	{2048, 1024, false, 65, 256, {1, 4, 1, 2}},
+	{2048, 1024, false, 257, 384, {1, 6, 1, 2}},
+	{2048, 1024, false, 385, 1024, {1, 8, 1, 2}},
+	{3072, 1024, false, 65, 256, {1, 4, 1, 2}},
+	{3072, 1024, false, 257, 384, {1, 6, 1, 2}},
+	{2048, 4096, false, 9, 256, {1, 2, 1, 2}},
+	{2048, 2048, false, 65, 160, {1, 2, 1, 2}},
+	{2048, 2048, false, 161, 512, {1, 4, 1, 2}},
+	{2048, 12288, true, 65, 256, {3, 2, 1, 2}},
 	{4096, 6144, false, 9, 64, {1, 1, 1, 1}},
 	{4096, 6144, false, 65, 96, {1, 1, 4, 1}},
 	{4096, 6144, false, 161, 224, {2, 2, 1, 2}},
@@ -519,14 +529,10 @@ struct linear_plan linear_plan(const struct linear_shape *shape, uint32_t row_co
 {
 	struct linear_plan plan = linear_plan_kernel(shape, row_count, has_norm, device);
 	const bool is_streamed_logits = shape->is_logits && plan.path == LINEAR_STREAM;
-	/* A weight with split-K that is summed without it (rows of prompts) goes to cuBLASLt. */
-	bool is_own_order =
-		shape->split_k == linear_split_k(shape->input_count, shape->output_count);
 	bool pays = row_count <= small_rows_max(shape) || plan.path == LINEAR_WIDE;
 
 	if (is_streamed_logits || plan.fuses_norm || plan.path == LINEAR_TALL ||
-		(!shape->is_logits && is_own_order && pays &&
-			has_kernel(shape, row_count, device))) {
+		(!shape->is_logits && pays && has_kernel(shape, row_count, device))) {
 		return plan;
 	}
 	if (shape->is_logits || shape->split_k == 1 || !device->has_sm90) {

@@ -19,10 +19,10 @@ extern "C" {
        LINEAR_TINY              linear_tiny.cu, mma.sync   a few decode rows
        LINEAR_STREAM            linear_stream.cu, mma.sync up to 8 rows: wide weights, logits,
                                                            and split-K of many outputs
-       LINEAR_SMALL             linear_small.cu, wgmma     up to 64 decode rows, M of one wgmma
+       LINEAR_SMALL             linear_small.cu, wgmma     up to 64 rows, M of one wgmma
        LINEAR_WIDE              linear_wide.cu, wgmma      more, while all tiles run in one wave
-       LINEAR_TALL              linear_tall.cu, wgmma      9 to 256 rows, and long prompts
-       LINEAR_CUBLASLT          cublaslt.cu                any number of rows; all rows of prompts
+       LINEAR_TALL              linear_tall.cu, wgmma      9 to 1,024 rows, and long prompts
+       LINEAR_CUBLASLT          cublaslt.cu                any number of rows
        LINEAR_CUBLASLT_SPLIT_K  cublaslt.cu                any number of rows; leaves partial sums
                                                            in scratch for add_rms_norm_split_k()
 

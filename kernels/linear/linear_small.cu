@@ -262,8 +262,7 @@ static int launch(
 			gemm.tile_tokens, stage_chunks<ROWS>);
 	}
 	if (code == 0) {
-		code = (int)cudaFuncSetAttribute(kernel,
-			cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared_bytes);
+		code = allow_shared<linear_small_kernel<ROWS, IS_SILU>>(plan->shared_bytes);
 	}
 	return code != 0 ? code
 			 : launch_dependent(kernel, grid, THREADS, plan->shared_bytes, stream,

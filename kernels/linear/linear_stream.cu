@@ -634,8 +634,8 @@ static int launch(
 					    gemm.row_count, CHUNKS);
 	}
 	if (code == 0) {
-		code = (int)cudaFuncSetAttribute(kernel,
-			cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared_bytes);
+		code = allow_shared<linear_stream_kernel<OUTPUTS, INPUTS, SLICES>>(
+			plan->shared_bytes);
 	}
 	return code != 0 ? code
 			 : launch_dependent(kernel, dim3(plan->blocks), threads, plan->shared_bytes,

@@ -416,8 +416,7 @@ static int launch(
 			&in_map, operands->in, plan->row_count, 1, inputs, gemm.copy_tokens, 1);
 	}
 	if (code == 0) {
-		code = (int)cudaFuncSetAttribute(kernel,
-			cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared_bytes);
+		code = allow_shared<linear_tall_kernel<TILE>>(plan->shared_bytes);
 	}
 	return code != 0 ? code
 			 : launch_dependent_clusters(kernel, grid, TILE::THREADS,

@@ -518,8 +518,7 @@ static int launch_kernel(
 	int code = make_tile_map(&weight_map, operands->weight, outputs, TILE::IS_SILU ? 2 : 1,
 		inputs, TILE::ROWS, inputs / TILE::SLICES / CHUNK);
 	if (code == 0) {
-		code = (int)cudaFuncSetAttribute(kernel,
-			cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared_bytes);
+		code = allow_shared<linear_tiny_kernel<TILE, NORMED, K_TILES>>(plan->shared_bytes);
 	}
 	return code != 0 ? code
 			 : launch_dependent(kernel, grid, threads, plan->shared_bytes, stream,

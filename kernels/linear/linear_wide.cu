@@ -534,8 +534,7 @@ static int launch(const struct linear_plan *plan, const struct linear_operands *
 			&in_map, operands->in, plan->row_count, 1, inputs, TILE::TOKENS, 1);
 	}
 	if (code == 0) {
-		code = (int)cudaFuncSetAttribute(kernel,
-			cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared_bytes);
+		code = allow_shared<linear_wide_kernel<TILE>>(plan->shared_bytes);
 	}
 	return code != 0 ? code
 			 : launch_dependent_clusters(kernel, grid, consumers<TILE> + WARP,
