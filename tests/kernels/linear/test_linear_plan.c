@@ -35,16 +35,22 @@ struct model_choices {
 
 static const struct model_choices models[] = {
 	{"qwen3-0.6b",
-		{{MODEL_LINEAR_QKV, "tiny 32 <= 4, small 32 <= 64, tall 64x2 <= 256, cublaslt", 4},
+		{{MODEL_LINEAR_QKV,
+			 "tiny 32 <= 4, small 32 <= 8, tall 64x1 <= 64, tall 64x2 <= 256, "
+			 "tall 128x4 <= 512, cublaslt",
+			 4},
 			{MODEL_LINEAR_O, SPLIT_1024, 0},
 			{MODEL_LINEAR_GATE_UP,
 				"tiny 48 <= 4, small 48 <= 64, wide 96x64 <= 128, "
-				"tall 128x2 <= 224, tall 192x4 <= 256, cublaslt",
+				"tall 128x2 <= 224, tall 192x4",
 				4},
 			{MODEL_LINEAR_DOWN, SPLIT_1024, 0}}},
-	{"qwen3-1.7b", {{MODEL_LINEAR_QKV, STREAM(32, 32), 1}, {MODEL_LINEAR_O, SPLIT_2048, 0},
-			       {MODEL_LINEAR_GATE_UP, STREAM(96, 96), 1},
-			       {MODEL_LINEAR_DOWN, SPLIT_2048, 0}}},
+	{"qwen3-1.7b",
+		{{MODEL_LINEAR_QKV, "stream 32 <= 8, tall 64x2 <= 256, cublaslt", 1},
+			{MODEL_LINEAR_O, SPLIT_2048, 0},
+			{MODEL_LINEAR_GATE_UP,
+				"stream 96 <= 8, small 96 <= 64, tall 192x2 <= 256, cublaslt", 1},
+			{MODEL_LINEAR_DOWN, SPLIT_2048, 0}}},
 	{"qwen3-4b", {{MODEL_LINEAR_QKV, STREAM(48, 48), 1}, {MODEL_LINEAR_O, STREAM(32, 32), 1},
 			     {MODEL_LINEAR_GATE_UP, WAVES(80, 64), 1},
 			     {MODEL_LINEAR_DOWN, STREAM(32, 32), 0}}},
@@ -64,6 +70,21 @@ static const struct model_choices models[] = {
 	{"qwen3-32b", {{MODEL_LINEAR_QKV, STREAM(80, 80), 1}, {MODEL_LINEAR_O, STREAM(48, 40), 1},
 			      {MODEL_LINEAR_GATE_UP, WAVES(80, 64), 1},
 			      {MODEL_LINEAR_DOWN, STREAM(48, 40), 0}}},
+};
+
+/* The same for rows of prompts by weights with split-K, which are summed in one chain there. */
+static const struct prompt_choice {
+	uint32_t input_count, output_count;
+	const char *text;
+} prompt_choices[] = {
+	{2048, 1024,
+		"stream 16 <= 8, small 16 <= 64, tall 64x3 <= 72, tall 64x4 <= 256, "
+		"tall 64x6 <= 392, tall 64x8"},
+	{3072, 1024,
+		"stream 16 <= 8, small 16 <= 64, tall 64x3 <= 72, tall 64x4 <= 256, "
+		"tall 64x6 <= 384, cublaslt"},
+	{2048, 2048, "stream 16 <= 8, small 16 <= 64, tall 64x2 <= 160, tall 64x4 <= 512, cublaslt"},
+	{6144, 2048, "stream 16 <= 8, small 16 <= 64, cublaslt"},
 };
 
 /* Shapes of models and others: the smallest, odd ones, inputs and outputs at the limits. */
@@ -136,6 +157,23 @@ Test(linear_plan, chooses_what_was_measured_to_be_fastest)
 		}
 		cr_expect(norm_rows == choice->norm_rows, "%s, %s: norms of %u rows",
 			models[i / 4].model, model_linear_name(choice->linear), norm_rows);
+	}
+}
+
+Test(linear_plan, serves_prompts_by_what_was_measured_to_be_fastest)
+{
+	const struct linear_device device = linear_device(KERNEL_PATH_SM90);
+
+	for (uint32_t i = 0; i < COUNT(prompt_choices); i++) {
+		const struct prompt_choice *choice = &prompt_choices[i];
+		const struct linear_shape shape = {
+			choice->input_count, choice->output_count, 1, false, false};
+		char text[TEXT_BYTES];
+
+		cr_expect(linear_split_k(shape.input_count, shape.output_count) > 1);
+		describe_all(&shape, &device, text);
+		cr_expect_str_eq(text, choice->text, "%u to %u: %s", shape.input_count,
+			shape.output_count, text);
 	}
 }
 
@@ -297,12 +335,11 @@ Test(linear_plan, fits_the_device_in_the_requested_order)
 		cr_expect(plan.row_count == rows && plan.shape.split_k == shape.split_k);
 		check_plan(&plan, &device);
 		cr_expect(plan.path != LINEAR_TALL || tall_blocks(&plan) <= device.multiprocessors);
-		/* rows of prompts: one chain each, with split-K weights by the library */
-		uint32_t split_k = shape.split_k;
+		/* rows of prompts: one chain each */
 		shape.split_k = 1;
 		plan = linear_plan(&shape, rows, false, &device);
 		cr_expect(plan.shape.split_k == 1);
-		cr_expect(split_k == 1 || plan.path == LINEAR_CUBLASLT);
+		cr_expect(plan.path != LINEAR_TALL || tall_blocks(&plan) <= device.multiprocessors);
 		check_plan(&plan, &device);
 	}
 }
