@@ -49,8 +49,8 @@ __device__ inline void dependents_launch()
 #endif
 }
 
-/* Lets a kernel use so much dynamic shared memory on the current device. The driver takes 0.4 us for
-   this, an eighth of a launch, so it is told only of more than before. Returns a cudaError_t. */
+/* Lets a kernel use so much dynamic shared memory on the current device. Telling the driver takes
+   0.4 us, an eighth of a launch, so it is told only of more than before. Returns a cudaError_t. */
 template <auto KERNEL> static int allow_shared(uint32_t bytes)
 {
 	enum { DEVICES = 16 };

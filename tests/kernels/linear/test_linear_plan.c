@@ -34,17 +34,16 @@ struct model_choices {
 #define WAVES(streamed, small) "stream " #streamed " <= 8, small " #small " <= 32, cublaslt"
 
 static const struct model_choices models[] = {
-	{"qwen3-0.6b",
-		{{MODEL_LINEAR_QKV,
-			 "tiny 32 <= 4, small 32 <= 8, tall 64x1 <= 64, tall 64x2 <= 256, "
-			 "tall 128x4 <= 512, cublaslt",
-			 4},
-			{MODEL_LINEAR_O, SPLIT_1024, 0},
-			{MODEL_LINEAR_GATE_UP,
-				"tiny 48 <= 4, small 48 <= 64, wide 96x64 <= 128, "
-				"tall 128x2 <= 224, tall 192x4",
+	{"qwen3-0.6b", {{MODEL_LINEAR_QKV,
+				"tiny 32 <= 4, small 32 <= 8, tall 64x1 <= 64, tall 64x2 <= 256, "
+				"tall 128x4 <= 512, cublaslt",
 				4},
-			{MODEL_LINEAR_DOWN, SPLIT_1024, 0}}},
+			       {MODEL_LINEAR_O, SPLIT_1024, 0},
+			       {MODEL_LINEAR_GATE_UP,
+				       "tiny 48 <= 4, small 48 <= 64, wide 96x64 <= 128, "
+				       "tall 128x2 <= 224, tall 192x4",
+				       4},
+			       {MODEL_LINEAR_DOWN, SPLIT_1024, 0}}},
 	{"qwen3-1.7b",
 		{{MODEL_LINEAR_QKV, "stream 32 <= 8, tall 64x2 <= 256, cublaslt", 1},
 			{MODEL_LINEAR_O, SPLIT_2048, 0},
@@ -83,7 +82,8 @@ static const struct prompt_choice {
 	{3072, 1024,
 		"stream 16 <= 8, small 16 <= 64, tall 64x3 <= 72, tall 64x4 <= 256, "
 		"tall 64x6 <= 384, cublaslt"},
-	{2048, 2048, "stream 16 <= 8, small 16 <= 64, tall 64x2 <= 160, tall 64x4 <= 512, cublaslt"},
+	{2048, 2048,
+		"stream 16 <= 8, small 16 <= 64, tall 64x2 <= 160, tall 64x4 <= 512, cublaslt"},
 	{6144, 2048, "stream 16 <= 8, small 16 <= 64, cublaslt"},
 };
 
