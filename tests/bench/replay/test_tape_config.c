@@ -85,7 +85,7 @@ static bool is_untaped(const char *name)
 	return strcmp(name, "runner") == 0 || strcmp(name, "kernels") == 0 ||
 	       strcmp(name, "enforce-eager") == 0 || strcmp(name, "overlap") == 0 ||
 	       strcmp(name, "shared-prefix-attention") == 0 || strcmp(name, "clock") == 0 ||
-	       strcmp(name, "tp-transport") == 0;
+	       strcmp(name, "tp-transport") == 0 || strcmp(name, "engine-process") == 0;
 }
 
 /* By the option's own text: whether the command line would take this number. null and 0 also stand
@@ -222,6 +222,174 @@ Test(tape_config, the_borders_of_a_recorded_number_are_those_of_its_option, .tim
 	bool holds = prop_holds_always(&options, &count);
 	recording_close(&recording);
 	cr_assert(holds);
+}
+
+/* ---- words ---- */
+
+enum { WORD_BYTES = 128, TEXT_KINDS = 8 };
+
+/* A word of the row, one much like it, or one of another row. False: no text at all. */
+static bool draw_text(struct prop *prop, const struct option *row, char *text)
+{
+	const struct option *other = &replay_options.rows[prop_below(prop, replay_options.count)];
+	const struct option *from = prop_chance(prop, 1, 4) ? other : row;
+	uint32_t kind = prop_range(prop, 0, TEXT_KINDS - 1), words = 0;
+
+	while (from->kind == OPTION_WORD && from->word_at(words) != NULL) {
+		words++;
+	}
+	uint32_t index = words == 0 ? 0 : (uint32_t)prop_below(prop, words);
+	snprintf(text, WORD_BYTES, "%s", words == 0 ? "nosuch" : from->word_at(index));
+	size_t bytes = strlen(text);
+	if (kind == 0) {
+		snprintf(text, WORD_BYTES, "nosuch");
+	} else if (kind == 1) {
+		text[bytes - 1] = '\0';
+	} else if (kind == 2) {
+		snprintf(text + bytes, WORD_BYTES - bytes, "2");
+	} else if (kind == 3) {
+		text[0] = (char)(text[0] ^ ' '); /* the other case */
+	} else if (kind == 4) {
+		snprintf(text, WORD_BYTES, "%u", index);
+	} else if (kind == 5) {
+		text[0] = '\0';
+	}
+	return kind != 6;
+}
+
+/* A text is read where the command line takes it, and is the option's then. */
+static void require_read_as_on_the_command_line(const struct recording *recording,
+	const struct option *row, const char *field, const char *text)
+{
+	struct replay_config config, given;
+	struct replay_recording read;
+	struct error error = {0}, refusal = {0};
+	char here[REPLAY_VALUE_BYTES], there[REPLAY_VALUE_BYTES], place[WORD_BYTES];
+
+	replay_config_default(&config);
+	replay_config_default(&given);
+	bool is_good = text != NULL && option_set(row, &given, text, &refusal) == STATUS_OK;
+	enum status status =
+		replay_config_from_recording(&config, recording->fixture.out, &read, &error);
+	if (is_good || is_untaped(row->name)) {
+		require(status == STATUS_OK, "%s %s: %s", field, text, error.text);
+		const char *found = replay_config_value(&config, row, here);
+		const char *expected = replay_config_value(&given, row, there);
+		require(is_untaped(row->name) || strcmp(found, expected) == 0,
+			"%s: %s is read as %s", field, expected, found);
+		replay_recording_close(&read);
+		return;
+	}
+	snprintf(place, sizeof(place), "/summary.json: field config.%s: found ", field);
+	require(status == STATUS_INPUT, "%s %s: status %d", field, text, (int)status);
+	require(strstr(error.text, place) != NULL, "found '%s'", error.text);
+	for (uint32_t i = 0; row->kind == OPTION_WORD && row->word_at(i) != NULL; i++) {
+		require(strstr(error.text, row->word_at(i)) != NULL, "'%s' lacks %s", error.text,
+			row->word_at(i));
+	}
+}
+
+static void words_are_those_of_the_option(struct prop *prop, const void *context)
+{
+	static const char *const others[] = {"null", "true", "1", "[]", "{}", "[\"fcfs\"]"};
+	const struct recording *recording = context;
+	uint32_t index = prop_range(prop, 0, replay_options.count - 1);
+	const struct option *row = &replay_options.rows[index];
+	char text[WORD_BYTES], value[WORD_BYTES + 2];
+
+	if (row->kind != OPTION_WORD && row->kind != OPTION_TEXT) {
+		return;
+	}
+	bool is_text = draw_text(prop, row, text);
+	snprintf(value, sizeof(value), is_text ? "\"%s\"" : "%s",
+		is_text ? text : others[prop_below(prop, sizeof(others) / sizeof(others[0]))]);
+	const char *field = change_field(recording, index, value);
+	prop_log(prop, "%s: %s", field, value);
+	require_read_as_on_the_command_line(recording, row, field, is_text ? text : NULL);
+}
+
+/* A word that this build does not know is refused, and not taken for the default. */
+Test(tape_config, the_words_of_a_recording_are_those_of_its_options, .timeout = 120)
+{
+	struct recording recording;
+
+	recording_open(&recording);
+	const struct prop_options options = {.name = "words",
+		.body = words_are_those_of_the_option,
+		.context = &recording,
+		.trials = 3000};
+	bool holds = prop_holds(&options);
+	recording_close(&recording);
+	cr_assert(holds);
+}
+
+/* Each of them, with a word in its place that no option has: a replay ends with the refusal. */
+Test(tape_config, no_replay_begins_with_an_unknown_word)
+{
+	struct recording recording;
+	uint32_t count = 0;
+
+	recording_open(&recording);
+	for (uint32_t i = 0; i < replay_options.count; i++) {
+		const struct option *row = &replay_options.rows[i];
+		struct run_outcome outcome;
+		struct error error = {0};
+		if (row->kind != OPTION_WORD || is_untaped(row->name)) {
+			continue;
+		}
+		struct run_request request = request_of(&recording);
+		const char *field = change_field(&recording, i, "\"nosuch\"");
+		request.config.runner = "tape";
+		request.tape = recording.fixture.out;
+		require(run_replay(&request, &outcome, &error) == STATUS_INPUT, "%s is taken",
+			field);
+		require(strstr(error.text, field) != NULL && strstr(error.text, "nosuch") != NULL,
+			"%s: found '%s'", field, error.text);
+		count++;
+	}
+	recording_close(&recording);
+	require(count > 12, "%u words", count);
+}
+
+/* Without a field, as of a recording that an older build made: the default, or a refusal that names
+   it. */
+Test(tape_config, a_lacking_field_is_its_default_or_refused)
+{
+	struct recording recording;
+	uint32_t defaults = 0, refused = 0;
+
+	recording_open(&recording);
+	cJSON *config = cJSON_GetObjectItem(recording.summary, SUMMARY_CONFIG);
+	for (uint32_t i = 0; i < replay_options.count; i++) {
+		const struct option *row = &replay_options.rows[i];
+		const char *field = cJSON_GetArrayItem(config, (int)i)->string;
+		char here[REPLAY_VALUE_BYTES], there[REPLAY_VALUE_BYTES];
+		struct replay_config found, usual;
+		struct replay_recording read;
+		struct error error = {0};
+		cJSON *copy = cJSON_Duplicate(recording.summary, true);
+		cJSON_DeleteItemFromArray(cJSON_GetObjectItem(copy, SUMMARY_CONFIG), (int)i);
+		char *text = cJSON_Print(copy);
+		temporary_write(recording.fixture.out, RESULT_SUMMARY, text, NULL);
+		cJSON_free(text);
+		cJSON_Delete(copy);
+		replay_config_default(&found);
+		replay_config_default(&usual);
+		enum status status =
+			replay_config_from_recording(&found, recording.fixture.out, &read, &error);
+		if (status == STATUS_OK) {
+			cr_assert_str_eq(replay_config_value(&found, row, here),
+				replay_config_value(&usual, row, there), "%s", row->name);
+			replay_recording_close(&read);
+			defaults++;
+		} else {
+			require_equal(status, STATUS_INPUT);
+			require(strstr(error.text, field) != NULL, "%s: '%s'", field, error.text);
+			refused++;
+		}
+	}
+	recording_close(&recording);
+	require(defaults > 5 && refused > 5, "%u defaults, %u refused", defaults, refused);
 }
 
 /* Options that contradict each other name the file too, not options that nobody gave. */
