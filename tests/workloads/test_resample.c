@@ -663,7 +663,10 @@ static void body_ticks(struct prop *prop, const void *context)
 	options.seed = prop_below(prop, 100);
 	options.speedup_millionths =
 		prop_chance(prop, 1, 2) ? 1000000 : prop_range(prop, 1, 9) * 300000;
-	options.max_requests = prop_chance(prop, 1, 2) ? 0 : prop_range(prop, 1, MANY + 9);
+	options.max_requests = prop_chance(prop, 1, 2) ? 0 : prop_range(prop, 1, 3 * MANY);
+	if (!options.spreads_ties && options.resample_seed == 0 && options.max_requests > 0) {
+		options.loop = LOOP_OFF + prop_below(prop, LOOP_SHARED + 1);
+	}
 	options.sessions = prop_chance(prop, 1, 3) ? SESSIONS_CLOSED : SESSIONS_OPEN;
 	options.profile = !options.spreads_ties && prop_chance(prop, 1, 4) ? &profile : NULL;
 	prop_log(prop, "%s%s, speedup %llu, %llu rows", options.spreads_ties ? "spread" : "",

@@ -203,6 +203,8 @@ Test(pipes_cli, ties_are_said_whatever_becomes_of_the_rows)
 	static const char *const drawn[] = {"", " --resample-seed 1", " --resample-seed 2"};
 	static const char *const ways[] = {"", " --sessions closed", " --speedup 3",
 		" --duration 20", " --max-requests 9", " --replicas 2", " --max-concurrency 2"};
+	static const char *const loops[] = {
+		" --loop fresh --max-requests 40", " --loop shared --duration 50"};
 	static const char *const silent[] = {" --rate 3", " --concurrency 2"};
 	char line[256], expected[256];
 
@@ -217,6 +219,15 @@ Test(pipes_cli, ties_are_said_whatever_becomes_of_the_rows)
 				j % 2 == 0 ? "draws" : "drew");
 			char *text = shell(0, line);
 			require(strstr(text, expected) != NULL, "%s: '%s'", line, text);
+			free(text);
+		}
+		for (uint32_t j = 0; j < (i == 0 ? sizeof(loops) / sizeof(loops[0]) : 0); j++) {
+			snprintf(line, sizeof(line), "%s replay ticks.jsonl%s 2>&1 >/dev/null",
+				QUIRE, loops[j]);
+			char *text = shell(0, line);
+			require(strstr(text, "to 3 s: 2.2 requests share one; --spread-ties, "
+					     "without --loop, draws them inside it\n") != NULL,
+				"%s: '%s'", line, text);
 			free(text);
 		}
 		for (uint32_t j = 0; j < sizeof(silent) / sizeof(silent[0]); j++) {
