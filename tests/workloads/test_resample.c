@@ -597,7 +597,7 @@ Test(resample, works_with_the_other_options)
 	temporary_remove(folder);
 }
 
-/* Ticks of 10 ms to 5 s, of up to four rows each, some of sessions; every tenth file has no tick. */
+/* Ticks of 10 ms to 5 s, many of several rows, some of sessions; every tenth file has no tick. */
 static void write_ticks(struct prop *prop, const char *path)
 {
 	FILE *file = fopen(path, "wb");
