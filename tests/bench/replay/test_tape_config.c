@@ -392,6 +392,174 @@ Test(tape_config, a_lacking_field_is_its_default_or_refused)
 	require(defaults > 5 && refused > 5, "%u defaults, %u refused", defaults, refused);
 }
 
+/* ---- what is given beside a recording ---- */
+
+/* A value of the option as a recording and as a refusal have it. */
+static void draw_value(struct prop *prop, const struct option *row, char *text)
+{
+	static const char *const texts[] = {"one", "two", "on"};
+	uint64_t middle = row->minimum + prop_below(prop, row->maximum - row->minimum + 1);
+	uint64_t ends[] = {row->minimum, row->maximum, middle};
+	uint32_t words = 0;
+
+	switch (row->kind) {
+	case OPTION_COUNT:
+	case OPTION_MILLIONTHS:
+		decimal_text(
+			text, ends[prop_below(prop, 3)], row->kind == OPTION_MILLIONTHS ? 6 : 0);
+		break;
+	case OPTION_FLAG:
+		snprintf(text, WORD_BYTES, "%u", (unsigned)prop_below(prop, 2));
+		break;
+	case OPTION_WORD:
+		while (row->word_at(words) != NULL) {
+			words++;
+		}
+		snprintf(text, WORD_BYTES, "%s", row->word_at((uint32_t)prop_below(prop, words)));
+		break;
+	default:
+		snprintf(text, WORD_BYTES, "%s",
+			row->none != NULL && *row->none != '\0' && prop_chance(prop, 1, 3)
+				? row->none
+				: texts[prop_below(prop, 3)]);
+		break;
+	}
+}
+
+static void give(struct replay_config *config, const struct option *row, const char *text)
+{
+	struct error error = {0};
+
+	*(bool *)((char *)config + row->given_offset) = true;
+	if (row->kind == OPTION_FLAG) {
+		*(bool *)((char *)config + row->offset) = *text == '1';
+	} else {
+		require(option_set(row, config, text, &error) == STATUS_OK, "%s", error.text);
+	}
+}
+
+/* Of a number. */
+static uint64_t value_in(const struct replay_config *config, const struct option *row)
+{
+	return *(const uint64_t *)((const char *)config + row->offset);
+}
+
+/* An option that is given has the recorded value, or is refused with both, unless a tape lets it
+   free. */
+static void given_agrees(struct prop *prop, const void *context)
+{
+	const struct recording *recording = context;
+	uint32_t index = prop_range(prop, 0, replay_options.count - 1);
+	const struct option *row = &replay_options.rows[index];
+	bool is_text = row->kind == OPTION_WORD || row->kind == OPTION_TEXT;
+	bool may_lack = !is_text && row->kind != OPTION_FLAG && row->initial == NULL &&
+			strcmp(row->name, "kv-blocks") != 0 &&
+			strcmp(row->name, "max-model-len") != 0;
+	bool lacks = may_lack && prop_chance(prop, 1, 4);
+	char here[WORD_BYTES], there[WORD_BYTES], value[WORD_BYTES + 2], line[4 * WORD_BYTES];
+	char buffer[REPLAY_VALUE_BYTES], kept[REPLAY_VALUE_BYTES];
+	struct replay_config config, asked, recorded;
+	struct replay_recording read;
+	struct error error = {0};
+
+	draw_value(prop, row, here);
+	draw_value(prop, row, there);
+	snprintf(value, sizeof(value), is_text ? "\"%s\"" : "%s", lacks ? "null" : there);
+	const char *field = change_field(recording, index, value);
+	replay_config_default(&config);
+	recorded = config;
+	give(&recorded, row, there);
+	give(&config, row, here);
+	asked = config;
+	prop_log(prop, "%s: %s here, %s recorded", field, here, value);
+	enum status status =
+		replay_config_from_recording(&config, recording->fixture.out, &read, &error);
+	/* Of some, 0 is what they are where nobody gives them. */
+	bool was_given = !may_lack || (!lacks && value_in(&recorded, row) != row->absent);
+	bool is_same = lacks ? value_in(&asked, row) == row->absent : strcmp(here, there) == 0;
+	if (is_same || is_untaped(row->name)) {
+		require(status == STATUS_OK, "%s", error.text);
+		const char *found = replay_config_value(&config, row, buffer);
+		const char *expected = replay_config_value(&asked, row, kept);
+		require(strcmp(found, expected) == 0, "%s, not %s", found, expected);
+		replay_recording_close(&read);
+		return;
+	}
+	snprintf(line, sizeof(line), "--%s is %s here and %s in the recorded run", row->name, here,
+		was_given ? there : "not given");
+	require(status == STATUS_USAGE, "status %d", (int)status);
+	require(strcmp(error.text, line) == 0, "found '%s', expected '%s'", error.text, line);
+}
+
+Test(tape_config, what_is_given_is_what_was_recorded, .timeout = 120)
+{
+	struct recording recording;
+
+	recording_open(&recording);
+	const struct prop_options options = {
+		.name = "given", .body = given_agrees, .context = &recording, .trials = 2000};
+	bool holds = prop_holds(&options);
+	recording_close(&recording);
+	cr_assert(holds);
+}
+
+/* What else is known of the recorded run. */
+static void facts_are_those_of_the_recording(struct prop *prop, const void *context)
+{
+	const struct recording *recording = context;
+	cJSON *copy = cJSON_Duplicate(recording->summary, true);
+	cJSON *config = cJSON_GetObjectItem(copy, SUMMARY_CONFIG);
+	bool is_calibrated = prop_chance(prop, 1, 2), is_wall = prop_chance(prop, 1, 2);
+	bool has_spread = prop_chance(prop, 1, 2);
+	uint32_t heads = prop_range(prop, 1, 1024), multiprocessors = prop_range(prop, 1, 4096);
+	struct replay_config found;
+	struct replay_recording read;
+	struct error error = {0};
+	char hash[17];
+
+	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)prop_below(prop, UINT64_MAX));
+	cJSON_ReplaceItemInObject(cJSON_GetObjectItem(copy, SUMMARY_TRACE), SUMMARY_TRACE_XXH64,
+		cJSON_CreateString(hash));
+	cJSON_ReplaceItemInObject(copy, SUMMARY_CALIBRATED, cJSON_CreateBool(is_calibrated));
+	cJSON_ReplaceItemInObject(
+		config, "clock", cJSON_CreateString(is_wall ? "wall" : "virtual"));
+	cJSON_DeleteItemFromObject(copy, SUMMARY_SPREAD);
+	if (has_spread) {
+		cJSON *spread = cJSON_AddObjectToObject(copy, SUMMARY_SPREAD);
+		cJSON_AddNumberToObject(spread, SUMMARY_SPREAD_HEADS, heads);
+		cJSON_AddNumberToObject(spread, SUMMARY_SPREAD_MULTIPROCESSORS, multiprocessors);
+	}
+	char *text = cJSON_Print(copy);
+	temporary_write(recording->fixture.out, RESULT_SUMMARY, text, NULL);
+	cJSON_free(text);
+	cJSON_Delete(copy);
+	replay_config_default(&found);
+	require(replay_config_from_recording(&found, recording->fixture.out, &read, &error) ==
+			STATUS_OK,
+		"%s", error.text);
+	require(strcmp(read.trace_xxh64, hash) == 0, "found %s, expected %s", read.trace_xxh64,
+		hash);
+	require_equal(read.is_calibrated, is_calibrated);
+	require_equal(read.is_wall_clock, is_wall);
+	require_equal(read.spread.heads, has_spread ? heads : 0);
+	require_equal(read.spread.multiprocessors, has_spread ? multiprocessors : 0);
+	replay_recording_close(&read);
+}
+
+Test(tape_config, facts_of_a_recording_are_read)
+{
+	struct recording recording;
+
+	recording_open(&recording);
+	const struct prop_options options = {.name = "facts",
+		.body = facts_are_those_of_the_recording,
+		.context = &recording,
+		.trials = 100};
+	bool holds = prop_holds(&options);
+	recording_close(&recording);
+	cr_assert(holds);
+}
+
 /* Options that contradict each other name the file too, not options that nobody gave. */
 Test(tape_config, a_contradiction_names_the_recording)
 {
