@@ -317,7 +317,7 @@ Test(tape_config, the_words_of_a_recording_are_those_of_its_options, .timeout = 
 	const struct prop_options options = {.name = "words",
 		.body = words_are_those_of_the_option,
 		.context = &recording,
-		.trials = 3000};
+		.trials = 1000};
 	bool holds = prop_holds(&options);
 	recording_close(&recording);
 	cr_assert(holds);
@@ -497,7 +497,7 @@ Test(tape_config, what_is_given_is_what_was_recorded, .timeout = 120)
 
 	recording_open(&recording);
 	const struct prop_options options = {
-		.name = "given", .body = given_agrees, .context = &recording, .trials = 2000};
+		.name = "given", .body = given_agrees, .context = &recording, .trials = 1000};
 	bool holds = prop_holds(&options);
 	recording_close(&recording);
 	cr_assert(holds);
