@@ -74,6 +74,11 @@ static uint64_t period_ns(const struct trace_loop *loop)
 	return loop->row_count < 2 ? 0 : span_ns + span_ns / (loop->row_count - 1);
 }
 
+bool trace_loop_is_repetition(const struct trace_loop *loop)
+{
+	return loop->repetition > 0;
+}
+
 bool trace_loop_stands_still(const struct trace_loop *loop)
 {
 	return loop->repetition > 0 && period_ns(loop) == 0;

@@ -38,6 +38,9 @@ void trace_loop_close(struct trace_loop *loop);
 enum status trace_loop_next(
 	struct trace_loop *loop, struct trace_row *row, bool *has_row, struct error *error);
 
+/* Whether the trace has begun again. */
+bool trace_loop_is_repetition(const struct trace_loop *loop);
+
 /* Whether this is a repetition and has the times of the one before it: all rows have one time. */
 bool trace_loop_stands_still(const struct trace_loop *loop);
 

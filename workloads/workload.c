@@ -454,7 +454,9 @@ static enum status next_of_file(struct workload *workload, struct error *error)
 	}
 	TRY(check_repetition(workload, error));
 	workload->read_count++;
-	tick_finder_add(&workload->ticks, workload->row.arrival_ns);
+	if (!trace_loop_is_repetition(workload->loop)) {
+		tick_finder_add(&workload->ticks, workload->row.arrival_ns);
+	}
 	if (workload->options.spreads_ties) {
 		spread_row(workload);
 	}

@@ -82,7 +82,7 @@ bool workload_is_closed(const struct workload *workload);
 /* A row with this turn_index (NO_TURN included) has finished, or was rejected, at now_ns. */
 void workload_finish(struct workload *workload, uint64_t turn_index, uint64_t now_ns);
 
-/* What the times of the rows read so far have in common. */
+/* What the times of the rows read so far have in common, those of repetitions left out. */
 const struct tick_finder *workload_ticks(const struct workload *workload);
 
 /* Whether the trace ended although the duration or max_requests asks for more. Behind WORKLOAD_END.

@@ -169,15 +169,16 @@ static void warn_of_ties(const struct run *run)
 	const struct tick_finder *ticks = workload_ticks(replay_workload(&run->fleet.replays[0]));
 	const struct replay_config *config = &run->request->config;
 	bool uses_times = run->workload.profile == NULL && config->concurrency == 0;
+	const char *advice = config->spread_ties	? "--spread-ties drew"
+			     : config->loop == LOOP_OFF ? "--spread-ties draws"
+							: "--spread-ties, without --loop, draws";
 	char text[TICK_TEXT_BYTES];
 
 	if (!uses_times || tick_finder_tick(ticks) == 0) {
 		return;
 	}
 	tick_finder_text(ticks, text);
-	fprintf(stderr, "note: %s; %s\n", text,
-		config->spread_ties ? "--spread-ties drew them inside it"
-				    : "--spread-ties draws them inside it");
+	fprintf(stderr, "note: %s; %s them inside it\n", text, advice);
 }
 
 /* What stderr says of the trace and of what was rejected. */

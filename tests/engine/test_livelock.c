@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE
 
 #include "engine/base/counter_hash.h"
+#include "engine/base/text.h"
 #include "engine/livelock.h"
 
 #include <criterion/criterion.h>
@@ -289,4 +290,128 @@ Test(livelock, ends_a_fleet)
 	require_stuck(&result, "are preempted again and again");
 	process_result_free(&result);
 	replay_fixture_close(&fixture);
+}
+
+enum { REPLICAS_MAX = 4, ROWS_EACH = 3, LINE_BYTES = 1024 };
+
+/* What the replicas of a fleet get: the rows of above, or some that end; the first `late` ones also
+   the row that ends a livelock. The spare one is given nothing at all. */
+struct drawn_fleet {
+	uint32_t replicas, spare, late; /* spare: `replicas` where there is none */
+	bool is_stuck[REPLICAS_MAX];	/* by the order in which the others are sent rows */
+	bool joins;			/* the spare one, behind all rows */
+};
+
+static uint32_t active_of(const struct drawn_fleet *fleet)
+{
+	return fleet->replicas - (fleet->spare < fleet->replicas);
+}
+
+static void draw_fleet(struct prop *prop, struct drawn_fleet *fleet)
+{
+	*fleet = (struct drawn_fleet){.replicas = prop_range(prop, 2, REPLICAS_MAX)};
+	fleet->spare = (uint32_t)prop_below(prop, fleet->replicas + 1);
+	fleet->late = (uint32_t)prop_below(prop, active_of(fleet) + 1);
+	fleet->joins = prop_chance(prop, 1, 2);
+	for (uint32_t i = 0; i < active_of(fleet); i++) {
+		fleet->is_stuck[i] = prop_chance(prop, 1, 2);
+		prop_log(prop, "%s%s", fleet->is_stuck[i] ? "stuck" : "easy",
+			i < fleet->late ? ", and a late row" : "");
+	}
+	prop_log(prop, "%u replicas, spare is %u%s", fleet->replicas, fleet->spare,
+		fleet->joins ? ", which joins" : "");
+}
+
+/* Row after row, each to the next replica that is up. */
+static void write_fleet(const struct drawn_fleet *fleet, const char *folder, char *path)
+{
+	static const char easy[] = "{\"timestamp\": 0, \"input_length\": 2, \"output_length\": 1, "
+				   "\"priority\": 1}\n";
+	const char *row = rows;
+	struct text text = {0};
+
+	for (uint32_t j = 0; j < ROWS_EACH; j++) {
+		const char *end = strchr(row, '\n') + 1;
+		for (uint32_t i = 0; i < active_of(fleet); i++) {
+			text_format(&text, "%.*s",
+				fleet->is_stuck[i] ? (int)(end - row) : (int)strlen(easy),
+				fleet->is_stuck[i] ? row : easy);
+		}
+		row = end;
+	}
+	for (uint32_t i = 0; i < fleet->late; i++) {
+		text_add(&text, late_row);
+	}
+	temporary_write(folder, "t.jsonl", text.bytes, path);
+	text_deinit(&text);
+}
+
+/* The first replica that is stuck to the end is named by its requests; those of all others end. */
+static void require_fleet(
+	const struct drawn_fleet *fleet, const char *folder, const struct process_result *result)
+{
+	uint32_t active = active_of(fleet), stuck = 0, first = 0;
+	char named[2][64];
+
+	for (uint32_t i = active; i-- > fleet->late;) {
+		first = fleet->is_stuck[i] ? i : first;
+		stuck += fleet->is_stuck[i];
+	}
+	require(result->code == (stuck > 0 ? 2 : 0), "%u are stuck, exit code %d: %s", stuck,
+		result->code, result->err);
+	cJSON *summary = read_summary(folder);
+	const cJSON *requests = cJSON_GetObjectItem(summary, "requests");
+	require_equal(cJSON_GetObjectItem(requests, "failed")->valuedouble, 2 * stuck);
+	require_equal(cJSON_GetObjectItem(requests, "finished")->valuedouble,
+		ROWS_EACH * active + fleet->late - 2 * stuck);
+	cJSON_Delete(summary);
+	for (uint32_t k = 0; k < 2 && stuck > 0; k++) {
+		snprintf(named[k], sizeof(named[k]), "any more: requests %u, %u are preempted",
+			k == 0 ? first : 2 * active + first, k == 0 ? 2 * active + first : first);
+	}
+	require(stuck == 0 || strstr(result->err, named[0]) != NULL ||
+			strstr(result->err, named[1]) != NULL,
+		"found '%s', expected '%s'", result->err, named[0]);
+}
+
+static void body_fleet(struct prop *prop, const void *context)
+{
+	const struct replay_fixture *fixture = context;
+	char path[PATH_BYTES], outages[64] = "", line[LINE_BYTES];
+	struct drawn_fleet fleet;
+
+	draw_fleet(prop, &fleet);
+	write_fleet(&fleet, fixture->folder, path);
+	if (fleet.spare < fleet.replicas) {
+		int used = snprintf(outages, sizeof(outages), "--outages drain:%u@0", fleet.spare);
+		if (fleet.joins) {
+			snprintf(outages + used, sizeof(outages) - (size_t)used, ",join:%u@4.5",
+				fleet.spare);
+		}
+	}
+	snprintf(line, sizeof(line),
+		"timeout 5 '%s' replay t.jsonl --policy vllm --block-size 4 --kv-blocks 6 "
+		"--max-model-len 15 --max-num-seqs 2 --max-num-batched-tokens 22 "
+		"--gpu h200-datasheet --scheduling-policy priority --no-enable-prefix-caching "
+		"--long-prefill-token-threshold 4 --no-scheduler-reserve-full-isl "
+		"--replicas %u --router round-robin %s --out result --force",
+		QUIRE_EXECUTABLE, fleet.replicas, outages);
+	struct process_result result = shell_run(fixture->folder, "%s", line);
+	require_fleet(&fleet, fixture->out, &result);
+	process_result_free(&result);
+}
+
+/* Whichever replicas are stuck, have nothing to do, or are given a row later: the fleet goes on as
+   long as one of those that have work can, or a row may still come, and no longer. */
+Test(livelock, ends_a_fleet_whichever_replicas_are_stuck, .timeout = 120)
+{
+	struct replay_fixture fixture;
+	struct prop_options options = {.name = "stuck fleets", .body = body_fleet, .trials = 250};
+
+	replay_fixture_open(&fixture);
+	options.context = &fixture;
+	bool holds = prop_holds(&options);
+	shell_run(fixture.folder, "rm -f t.jsonl");
+	replay_fixture_close(&fixture);
+	cr_assert(holds);
 }

@@ -270,6 +270,33 @@ static void require_row(const struct naive *naive, const struct trace_row *row, 
 	require_ids(naive, row, kept, drawn->twin);
 }
 
+/* What the times have in common as the file has them, whatever becomes of its rows. */
+static struct tick_finder ticks_of(const char *path, uint64_t most)
+{
+	const struct trace_options options = {.trace_block_size = BLOCK};
+	struct tick_finder ticks = {0};
+	struct trace *trace;
+	struct trace_row row;
+	struct error error = {0};
+	bool has_row = true;
+
+	require(trace_open(&trace, path, &options, &error) == STATUS_OK, "%s", error.text);
+	while ((most == 0 || ticks.row_count < most) &&
+		trace_next(trace, &row, &has_row, &error) == STATUS_OK && has_row) {
+		tick_finder_add(&ticks, row.arrival_ns);
+	}
+	require(error.status == STATUS_OK, "%s", error.text);
+	trace_close(trace);
+	return ticks;
+}
+
+static void require_ticks(const struct tick_finder *found, const struct tick_finder *expected)
+{
+	require_equal(found->row_count, expected->row_count);
+	require_equal(found->time_count, expected->time_count);
+	require_equal(tick_finder_tick(found), tick_finder_tick(expected));
+}
+
 static void body_draw(struct prop *prop, const void *context)
 {
 	static struct naive naive;
@@ -291,6 +318,7 @@ static void body_draw(struct prop *prop, const void *context)
 		offsets[i] = prop_below(prop, 5000) * 1000000;
 	}
 	draw.times = prop_chance(prop, 1, 3) ? &times : NULL;
+	const struct tick_finder ticks = ticks_of(path, draw.max_rows);
 	keep_rows(&naive, path, draw.max_rows, draw.times == NULL ? NULL : offsets);
 	uint64_t span = naive.rows[naive.row_count - 1].arrival_ns - naive.rows[0].arrival_ns;
 	if (draw.window_ns == 1 && span > 0) {
@@ -301,6 +329,7 @@ static void body_draw(struct prop *prop, const void *context)
 	require(resample_open(&resample, trace, &draw, &error) == STATUS_OK, "%s", error.text);
 	require_equal(resample_source_rows(resample), naive.row_count);
 	require_equal(resample_window_ns(resample), naive.period_ns == 0 ? 0 : naive.window_ns);
+	require_ticks(resample_ticks(resample), &ticks);
 	for (; resample_next(resample, &row); index++) {
 		require(index < naive.drawn_count, "a row too many");
 		require_row(&naive, &row, index);
@@ -565,5 +594,96 @@ Test(resample, works_with_the_other_options)
 	require(workload_count(path, &options, &counted, &error) == STATUS_USAGE,
 		"windows beyond the limit");
 	cr_assert_not_null(strstr(error.text, "expected at most 1000000"), "%s", error.text);
+	temporary_remove(folder);
+}
+
+/* Ticks of 10 ms to 5 s, many of several rows, some of sessions; every tenth file has no tick. */
+static void write_ticks(struct prop *prop, const char *path)
+{
+	FILE *file = fopen(path, "wb");
+	uint64_t tick_ms = prop_range(prop, 10, 5000), at_ms = 0;
+	bool has_tick = prop_chance(prop, 9, 10);
+
+	require(file != NULL, "%s cannot be written", path);
+	for (uint32_t i = 0; i < MANY; i++) {
+		at_ms += prop_chance(prop, 1, 3) ? prop_range(prop, 1, 4) * tick_ms : 0;
+		at_ms += has_tick ? 0 : i % 97;
+		fprintf(file,
+			"{\"timestamp\": %llu, \"input_length\": 16, \"output_length\": 1, "
+			"\"session_id\": \"s%u\", \"hash_ids\": [%u]}\n",
+			(unsigned long long)at_ms,
+			i == 0 ? 0 : (unsigned)prop_below(prop, 3 * MANY), i);
+	}
+	fclose(file);
+}
+
+/* Reads to the end, as closed sessions do: each row has finished when the next one is asked for. */
+static void require_ticks_of_a_workload(const char *path, const struct workload_options *options)
+{
+	const struct tick_finder expected = ticks_of(path, options->max_requests);
+	struct workload *workload;
+	struct trace_row row;
+	struct error error = {0};
+	enum workload_state state = WORKLOAD_ROW;
+	uint64_t next_ns, now_ns = 0;
+
+	require(workload_open(&workload, path, options, &error) == STATUS_OK, "%s", error.text);
+	for (;;) {
+		require(workload_next(workload, now_ns, &row, &state, &next_ns, &error) ==
+				STATUS_OK,
+			"%s", error.text);
+		if (state != WORKLOAD_ROW && state != WORKLOAD_LATER) {
+			break;
+		}
+		now_ns = state == WORKLOAD_LATER ? next_ns : now_ns;
+		if (state == WORKLOAD_ROW) {
+			workload_finish(workload, row.turn_index, now_ns);
+		}
+	}
+	require_equal(state, WORKLOAD_END);
+	require_ticks(workload_ticks(workload), &expected);
+	workload_close(workload);
+}
+
+/* The ticks are those of the file's rows, before anything moves, draws or leaves out rows: so one
+   is told of them whatever else the options ask for. */
+static void body_ticks(struct prop *prop, const void *context)
+{
+	static const struct arrival_profile profile = {.kind = ARRIVALS_CONSTANT,
+		.rate_from = 5000000,
+		.rate_to = 5000000,
+		.step_count = 1,
+		.resolution_ns = 1};
+	const char *path = context;
+	struct workload_options options = plain;
+
+	write_ticks(prop, path);
+	options.spreads_ties = prop_chance(prop, 1, 2);
+	options.resample_seed = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 100) : 0;
+	options.seed = prop_below(prop, 100);
+	options.speedup_millionths =
+		prop_chance(prop, 1, 2) ? 1000000 : prop_range(prop, 1, 9) * 300000;
+	options.max_requests = prop_chance(prop, 1, 2) ? 0 : prop_range(prop, 1, 3 * MANY);
+	if (!options.spreads_ties && options.resample_seed == 0 && options.max_requests > 0) {
+		options.loop = LOOP_OFF + prop_below(prop, LOOP_SHARED + 1);
+	}
+	options.sessions = prop_chance(prop, 1, 3) ? SESSIONS_CLOSED : SESSIONS_OPEN;
+	options.profile = !options.spreads_ties && prop_chance(prop, 1, 4) ? &profile : NULL;
+	prop_log(prop, "%s%s, speedup %llu, %llu rows", options.spreads_ties ? "spread" : "",
+		options.resample_seed > 0 ? " resampled" : "",
+		(unsigned long long)options.speedup_millionths,
+		(unsigned long long)options.max_requests);
+	require_ticks_of_a_workload(path, &options);
+}
+
+Test(resample, ticks_are_those_of_the_file_whatever_moves_its_rows)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 16];
+	struct prop_options options = {.name = "ticks", .body = body_ticks, .trials = 400};
+
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/trace.jsonl", folder);
+	options.context = path;
+	cr_assert(prop_holds(&options));
 	temporary_remove(folder);
 }

@@ -11,6 +11,7 @@
 #include "engine/base/map.h"
 #include "engine/base/memory.h"
 #include "tests/harness/files.h"
+#include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -24,6 +25,7 @@ enum {
 };
 
 struct row {
+	uint64_t arrival_ns;
 	uint64_t first_id; /* index into the ids of all */
 	uint32_t scene, ids, input, output, stored;
 	bool is_of_session, is_follower;
@@ -83,7 +85,8 @@ static void add_row(struct plan *plan, const struct trace_row *row, uint64_t *id
 	plan->ids = memory_grow(plan->ids, &plan->id_capacity, *id_count + row->hash_id_count + 1,
 		sizeof(*plan->ids));
 	mine = &plan->rows[plan->count++];
-	*mine = (struct row){.first_id = *id_count,
+	*mine = (struct row){.arrival_ns = row->arrival_ns,
+		.first_id = *id_count,
 		.scene = (uint32_t)(row->arrival_ns / (SCENE_S * UINT64_C(1000000000))),
 		.ids = row->hash_id_count,
 		.input = row->input_length,
@@ -301,6 +304,166 @@ Test(calibrate_plan, a_small_engine_can_run_every_request)
 		require(plan.chosen > 0, "no scene for %u tokens", wanted.max_model_len);
 		free_plan(&plan);
 	}
+}
+
+/* The rows that arrive at once with that of `begin`. */
+static uint32_t batch_end(const struct plan *plan, uint32_t begin)
+{
+	uint32_t end = begin;
+
+	while (end < plan->count && plan->rows[end].arrival_ns == plan->rows[begin].arrival_ns) {
+		end++;
+	}
+	return end;
+}
+
+/* Requests that are there at once have seats, but for the turns, which follow others. */
+static void require_seats(
+	const struct plan *plan, const struct calibrate_plan *wanted, uint32_t begin, uint32_t end)
+{
+	uint32_t rows = 0;
+
+	for (uint32_t i = begin; i < end; i++) {
+		const struct row *row = &plan->rows[i];
+		require(row->stored < row->input &&
+				row->input + row->output <= wanted->max_model_len,
+			"row %u: %u of %u stored, then %u", i, row->stored, row->input,
+			row->output);
+		rows += !row->is_follower;
+	}
+	require(rows <= wanted->max_num_seqs, "row %u: %u at once", begin, rows);
+}
+
+/* A batch of prompts that arrive at once behind prefixes of as many tokens. */
+static bool is_prefill_batch(const struct plan *plan, uint32_t begin, uint32_t end)
+{
+	bool is_batch = end - begin > 1;
+
+	for (uint32_t i = begin; i < end; i++) {
+		const struct row *row = &plan->rows[i];
+		is_batch = is_batch && row->output == 1 && row->ids > 0 && row->stored > 0 &&
+			   row->stored == plan->rows[begin].stored;
+	}
+	return is_batch;
+}
+
+static uint32_t count_prefixes(const struct plan *plan, uint32_t begin, uint32_t end)
+{
+	uint32_t count = 1;
+
+	for (uint32_t i = begin + 1; i < end; i++) {
+		count += plan->ids[plan->rows[i].first_id] != plan->ids[plan->rows[i - 1].first_id];
+	}
+	return count;
+}
+
+/* How many prefixes prompts have where there are seats for all of them, by the prefix' tokens. */
+static void find_groups(struct map *groups)
+{
+	struct plan plan;
+
+	make_plan(&plan, 3);
+	for (uint32_t begin = 0, end; begin < plan.count; begin = end) {
+		end = batch_end(&plan, begin);
+		uint32_t prefixes = count_prefixes(&plan, begin, end);
+		if (is_prefill_batch(&plan, begin, end) && prefixes < end - begin) {
+			*map_add(groups, plan.rows[begin].stored, prefixes) = prefixes;
+		}
+	}
+	free_plan(&plan);
+	require_equal(*map_find(groups, 1024), 4);
+	require_equal(*map_find(groups, 7680), 1);
+}
+
+/* Of as many prompts as there are seats for, as many share each prefix but for the last one, in
+   the order of the prompts, and there are no more prefixes than of many prompts. */
+static void require_shares(
+	const struct plan *plan, struct map *groups, uint32_t begin, uint32_t end)
+{
+	const uint64_t *known = map_find(groups, plan->rows[begin].stored);
+	uint64_t most = known == NULL ? end - begin : *known; /* else each has its own */
+	uint64_t each = (end - begin + most - 1) / most;
+
+	for (uint32_t i = begin + 1; i < end; i++) {
+		uint64_t own = plan->ids[plan->rows[i].first_id];
+		uint64_t before = plan->ids[plan->rows[i - 1].first_id];
+		require((own != before) == ((i - begin) % each == 0),
+			"prompt %u of %u behind %u tokens: at most %llu prefixes", i - begin,
+			end - begin, plan->rows[begin].stored, (unsigned long long)most);
+	}
+}
+
+static void check_small(const struct calibrate_plan *wanted, struct map *groups, uint32_t *batches)
+{
+	struct plan plan;
+	struct map first_row = {0};
+
+	make_plan_of(&plan, wanted);
+	for (uint32_t i = 0; i < plan.count; i++) {
+		uint32_t shared = shared_ids(&plan, i, &first_row);
+		require(shared * CALIBRATE_ID_TOKENS <= plan.rows[i].stored, "row %u", i);
+	}
+	/* What warms the GPU up is not measured, and may wait for a seat. */
+	for (uint32_t begin = scene_end(&plan, 0), end; begin < plan.count; begin = end) {
+		end = batch_end(&plan, begin);
+		require_seats(&plan, wanted, begin, end);
+		if (is_prefill_batch(&plan, begin, end)) {
+			require_shares(&plan, groups, begin, end);
+			++*batches;
+		}
+	}
+	map_deinit(&first_row);
+	free_plan(&plan);
+}
+
+/* However few seats there are, and where they end a group of prompts or a graph's bucket. */
+Test(calibrate_plan, any_number_of_seats_is_planned_for)
+{
+	static const uint32_t larger[] = {17, 23, 24, 31, 32, 33, 48, 63, 64, 65, 100, 127, 128,
+		129, 255, 256, 257, 384, 511, 512, 513, 1024};
+	struct map groups = {0};
+
+	find_groups(&groups);
+	for (uint32_t i = 1; i <= 16 + sizeof(larger) / sizeof(larger[0]); i++) {
+		struct calibrate_plan wanted = plan_of(i);
+		uint32_t batches = 0;
+		wanted.max_num_seqs = i <= 16 ? i : larger[i - 17];
+		check_small(&wanted, &groups, &batches);
+		require(wanted.max_num_seqs == 1 ? batches == 0 : batches >= 6,
+			"%u seats: %u batches of prompts", wanted.max_num_seqs, batches);
+	}
+	map_deinit(&groups);
+}
+
+static void plan_for_few(struct prop *prop, const void *context)
+{
+	static const uint32_t blocks[] = {16, 64, 128, 256};
+	struct calibrate_plan wanted = plan_of(prop_below(prop, 1000));
+	uint32_t batches = 0;
+
+	wanted.max_num_seqs = prop_range(prop, 1, prop_chance(prop, 1, 2) ? 12 : 80);
+	wanted.max_num_batched_tokens =
+		wanted.max_num_seqs + (prop_chance(prop, 1, 4) ? 0 : prop_range(prop, 0, 9000));
+	wanted.block_size = blocks[prop_below(prop, 4)];
+	wanted.max_model_len = prop_range(prop, 64, prop_chance(prop, 1, 2) ? 4000 : 140000);
+	wanted.kv_blocks = wanted.max_model_len / wanted.block_size + 1;
+	wanted.kv_blocks += (uint32_t)prop_below(prop, 8 * wanted.kv_blocks);
+	prop_log(prop, "%u seats, %u tokens, %u blocks of %u, %u long", wanted.max_num_seqs,
+		wanted.max_num_batched_tokens, wanted.kv_blocks, wanted.block_size,
+		wanted.max_model_len);
+	check_small(&wanted, (struct map *)(uintptr_t)context, &batches);
+}
+
+/* Prompts that are cut for lack of length or of blocks keep the order of their prefixes. */
+Test(calibrate_plan, any_small_engine_is_planned_for)
+{
+	struct map groups = {0};
+	struct prop_options options = {
+		.name = "few", .body = plan_for_few, .context = &groups, .trials = 150};
+
+	find_groups(&groups);
+	cr_assert(prop_holds(&options));
+	map_deinit(&groups);
 }
 
 /* ---- where contexts end ---- */

@@ -192,6 +192,54 @@ Test(pipes_cli, ties_are_said_and_spread)
 		"--spread-ties spreads the trace's times, which --concurrency does not use");
 }
 
+/* What `trace stat` finds is said of every run that uses the file's times, whatever else becomes of
+   them, and of no other run. */
+Test(pipes_cli, ties_are_said_whatever_becomes_of_the_rows)
+{
+	static const char *const make =
+		"for i in 0 0 0 3000 3000 3000 5999 9000 9000; do echo '{\"timestamp\": '$i', "
+		"\"session_id\": \"'$i'\", \"input_length\": 20, \"output_length\": 2}'; done "
+		">ticks.jsonl";
+	static const char *const drawn[] = {"", " --resample-seed 1", " --resample-seed 2"};
+	static const char *const ways[] = {"", " --sessions closed", " --speedup 3",
+		" --duration 20", " --max-requests 9", " --replicas 2", " --max-concurrency 2"};
+	static const char *const loops[] = {
+		" --loop fresh --max-requests 40", " --loop shared --duration 50"};
+	static const char *const silent[] = {" --rate 3", " --concurrency 2"};
+	char line[256], expected[256];
+
+	free(shell(0, make));
+	for (uint32_t i = 0; i < sizeof(drawn) / sizeof(drawn[0]); i++) {
+		for (uint32_t j = 0; j < 2 * sizeof(ways) / sizeof(ways[0]); j++) {
+			snprintf(line, sizeof(line), "%s replay ticks.jsonl%s%s%s 2>&1 >/dev/null",
+				QUIRE, drawn[i], ways[j / 2], j % 2 == 0 ? "" : " --spread-ties");
+			snprintf(expected, sizeof(expected),
+				"note: times are quantised to 3 s: 2.2 requests share one; "
+				"--spread-ties %s them inside it\n",
+				j % 2 == 0 ? "draws" : "drew");
+			char *text = shell(0, line);
+			require(strstr(text, expected) != NULL, "%s: '%s'", line, text);
+			free(text);
+		}
+		for (uint32_t j = 0; j < (i == 0 ? sizeof(loops) / sizeof(loops[0]) : 0); j++) {
+			snprintf(line, sizeof(line), "%s replay ticks.jsonl%s 2>&1 >/dev/null",
+				QUIRE, loops[j]);
+			char *text = shell(0, line);
+			require(strstr(text, "to 3 s: 2.2 requests share one; --spread-ties, "
+					     "without --loop, draws them inside it\n") != NULL,
+				"%s: '%s'", line, text);
+			free(text);
+		}
+		for (uint32_t j = 0; j < sizeof(silent) / sizeof(silent[0]); j++) {
+			snprintf(line, sizeof(line), "%s replay ticks.jsonl%s%s 2>&1 >/dev/null",
+				QUIRE, drawn[i], silent[j]);
+			char *text = shell(0, line);
+			require(strstr(text, "quantised") == NULL, "%s: '%s'", line, text);
+			free(text);
+		}
+	}
+}
+
 /* ---- a window of the timeline ---- */
 
 enum { FROM_S = 10, TO_S = 25 };

@@ -124,7 +124,7 @@ static void body_line(struct prop *prop, const void *context)
 		verdicts[i].figure_count = prop_range(prop, 0, 3);
 		for (uint32_t k = 0; k < verdicts[i].figure_count; k++) {
 			verdicts[i].figures[k] = (struct gate_figure){
-				.name = names[k], .value = (double)prop_below(prop, 9) / 4};
+				.name = names[k], .value = (double)prop_below(prop, 99999) / 7};
 		}
 	}
 	require(gate_history_add(gate, path, &error) == STATUS_OK, "%s", error.text);
@@ -139,9 +139,10 @@ static void body_line(struct prop *prop, const void *context)
 		require_equal(history_verdict(last, verdicts[i].name), verdicts[i].status);
 		require_equal(cJSON_GetArraySize(figures), verdicts[i].figure_count);
 		for (uint32_t k = 0; k < verdicts[i].figure_count; k++) {
-			require(cJSON_GetObjectItem(figures, names[k])->valuedouble ==
-					verdicts[i].figures[k].value,
-				"%s of %s", names[k], verdicts[i].name);
+			double found = cJSON_GetObjectItem(figures, names[k])->valuedouble;
+			double value = verdicts[i].figures[k].value; /* JSON has 15 digits */
+			require(fabs(found - value) <= 1e-14 * value, "%s of %s: %.17g, not %.17g",
+				names[k], verdicts[i].name, found, value);
 		}
 	}
 	history_file_close(&history);

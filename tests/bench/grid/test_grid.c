@@ -458,3 +458,171 @@ Test(grid, equals_nested_loops)
 
 	require(prop_holds(&options), "see above");
 }
+
+/* ---- names ---- */
+
+/* Values of which some begin others, and some are equal as names of folders. */
+static const struct axis stems[] = {
+	{"kv-blocks", {"9", "90", "900", "909"}},
+	{"seed", {"10", "1", "100", "11"}},
+	{"gpu", {"a", "x/ab", "ab c", "y/ab"}},
+	{"speedup", {"1.5", "1", "1.05", "15"}},
+	{"router-option", {"a_b", "a b", "a", "a bc"}},
+};
+
+enum { STEMS = sizeof(stems) / sizeof(stems[0]), NUMBER_BYTES = 12 };
+
+static void naive_add_value(struct text *name, const char *option, const char *value)
+{
+	const char *slash = strrchr(value, '/');
+
+	text_format(name, "%s%s=", name->byte_count > 0 ? "," : "", option);
+	for (const char *at = slash == NULL ? value : slash + 1; *at != '\0'; at++) {
+		text_add_bytes(name, *at == ' ' ? "_" : at, 1);
+	}
+}
+
+/* What the index-th is called: by its values, shortened or with its number where need be. */
+static void naive_name(const struct grid *grid, uint32_t index, struct text *name)
+{
+	bool is_long = name->byte_count + NUMBER_BYTES >= GRID_NAME_BYTES, is_taken = is_long;
+
+	text_add(name, name->byte_count == 0 ? "base" : "");
+	if (is_long) {
+		name->byte_count = GRID_NAME_BYTES - NUMBER_BYTES - 1;
+		name->bytes[name->byte_count] = '\0';
+	}
+	for (uint32_t i = 0; i < index; i++) {
+		is_taken = is_taken || strcmp(grid->list[i].name, name->bytes) == 0;
+	}
+	if (is_taken) {
+		text_format(name, "~%u", index + 1);
+	}
+	cr_assert_str_eq(grid->list[index].name, name->bytes);
+}
+
+/* A grid has the names of its configurations, and neither their beginnings nor longer ones. */
+static void require_has(const struct grid *grid)
+{
+	char name[GRID_NAME_BYTES + 1];
+
+	for (uint32_t n = 0; n < grid->count; n += 1 + grid->count / 16) {
+		size_t bytes = strlen(grid->list[n].name);
+		for (size_t length = 0; length <= bytes + 1; length++) {
+			bool has = false;
+			snprintf(name, sizeof(name), "%s0", grid->list[n].name);
+			name[length] = '\0';
+			for (uint32_t i = 0; i < grid->count; i++) {
+				has = has || strcmp(grid->list[i].name, name) == 0;
+			}
+			require(grid_has(grid, name) == has, "'%s' is %sof the grid", name,
+				has ? "" : "not ");
+		}
+	}
+}
+
+/* Draws how many values each axis has, and in which order. Returns the number of combinations. */
+static uint32_t draw_stems(
+	struct prop *prop, struct text *text, uint32_t *counts, const char *(*values)[4])
+{
+	uint32_t product = 1, used = 0;
+
+	for (uint32_t i = 0; i < STEMS; i++) {
+		uint32_t first = (uint32_t)prop_below(prop, 4),
+			 step = prop_chance(prop, 1, 2) ? 1 : 3;
+		counts[i] = (uint32_t)prop_below(prop, 5);
+		for (uint32_t j = 0; j < counts[i]; j++) {
+			values[i][j] = stems[i].values[(first + j * step) % 4];
+			text_format(text, "%s%s",
+				j > 0	   ? ","
+				: used > 0 ? ";"
+					   : "",
+				j > 0 ? "" : stems[i].name);
+			text_format(text, "%s%s", j > 0 ? "" : "=", values[i][j]);
+		}
+		used += counts[i] > 0;
+		product *= counts[i] > 0 ? counts[i] : 1;
+	}
+	return product;
+}
+
+static void names_of_stems(struct prop *prop, const void *context)
+{
+	static const char *const tries[] = {"--max-num-seqs 12", "--max-num-seqs 1",
+		"--max-num-seqs 123 --gpu x/a", "--gpu a --max-num-seqs 124"};
+	enum { TRIES = sizeof(tries) / sizeof(tries[0]) };
+	static const char *const names[TRIES] = {"max-num-seqs=12", "max-num-seqs=1",
+		"gpu=a,max-num-seqs=123", "gpu=a,max-num-seqs=124"};
+	const char *values[STEMS][4];
+	uint32_t counts[STEMS];
+	struct option_texts given = {.count = (uint32_t)prop_below(prop, TRIES + 1)};
+	uint32_t first = (uint32_t)prop_below(prop, TRIES);
+	struct text text = {0};
+	struct grid grid;
+
+	(void)context;
+	uint32_t product = draw_stems(prop, &text, counts, values);
+	for (uint32_t i = 0; i < given.count; i++) {
+		given.list[i] = tries[(first + i) % TRIES];
+	}
+	prop_log(prop, "%s and %u tries", text.byte_count == 0 ? "none" : text.bytes, given.count);
+	bool has_grid = text.byte_count > 0;
+	open_grid(&grid, has_grid ? text.bytes : NULL, &given);
+	uint32_t of_grid = has_grid ? product : 0;
+	require_equal(grid.count, of_grid + given.count > 0 ? of_grid + given.count : 1);
+	for (uint32_t n = 0; n < grid.count; n++) {
+		struct text name = {0};
+		uint32_t rest = n, places[STEMS];
+		for (uint32_t i = STEMS; i-- > 0;) {
+			places[i] = counts[i] > 0 ? rest % counts[i] : 0;
+			rest /= counts[i] > 0 ? counts[i] : 1;
+		}
+		for (uint32_t i = 0; i < STEMS && n < of_grid; i++) {
+			if (counts[i] > 1 || (counts[i] == 1 && product == 1)) {
+				naive_add_value(&name, stems[i].name, values[i][places[i]]);
+			}
+		}
+		text_add(&name, n < of_grid || given.count == 0
+					? ""
+					: names[(first + n - of_grid) % TRIES]);
+		naive_name(&grid, n, &name);
+		text_deinit(&name);
+	}
+	require_has(&grid);
+	grid_close(&grid);
+	text_deinit(&text);
+}
+
+/* A name gets a number only where another one is equal to it, not where one begins like it. */
+Test(grid, names_that_begin_others_are_names_of_their_own)
+{
+	const struct prop_options options = {
+		.name = "names", .body = names_of_stems, .trials = 300};
+
+	require(prop_holds(&options), "see above");
+}
+
+/* Of every length up to the longest there is, one beside the other, whichever comes first. */
+Test(grid, names_are_shortened_where_a_number_would_not_fit)
+{
+	char value[2][GRID_NAME_BYTES + 16], text[4 * GRID_NAME_BYTES];
+
+	for (uint32_t bytes = 1; bytes < sizeof(value[0]) - 1; bytes++) {
+		for (uint32_t order = 0; order < 2; order++) {
+			struct grid grid;
+			memset(value[0], 'x', bytes);
+			memset(value[1], 'x', bytes + 1);
+			value[0][bytes] = value[1][bytes + 1] = '\0';
+			snprintf(text, sizeof(text), "gpu=%s,%s", value[order], value[1 - order]);
+			open_grid(&grid, text, NULL);
+			for (uint32_t n = 0; n < 2; n++) {
+				struct text name = {0};
+				naive_add_value(&name, "gpu", value[n == order ? 0 : 1]);
+				naive_name(&grid, n, &name);
+				text_deinit(&name);
+			}
+			require_has(&grid);
+			grid_close(&grid);
+		}
+	}
+}

@@ -11,9 +11,11 @@
 
 #include "bench/plan/plan.h"
 #include "bench/record/run_outcome.h"
+#include "engine/base/number.h"
 #include "engine/base/text.h"
 #include "tests/harness/files.h"
 #include "tests/harness/process.h"
+#include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -1423,6 +1425,121 @@ Test(plan, replicates_of_a_described_load_are_made_anew)
 	}
 	require(repeated >= 3, "%u runs", repeated);
 	plan_file_close(&plan);
+}
+
+/* ---- numbers ---- */
+
+/* A decimal with up to six places, of any number of digits. */
+static double draw_decimal(struct prop *prop, char *text, uint64_t least, uint64_t most)
+{
+	static const uint64_t steps[] = {1, 10, 1000, 100000, 1000000};
+	uint64_t step = steps[prop_below(prop, sizeof(steps) / sizeof(steps[0]))];
+	uint64_t millionths = least + prop_below(prop, most - least + 1);
+
+	millionths = millionths / step * step >= least ? millionths / step * step : millionths;
+	decimal_text(text, millionths, 6);
+	return strtod(text, NULL);
+}
+
+/* The configuration at the answer is that of the run that passes, and so is the trace. */
+static void require_config(const struct plan_file *plan, const cJSON *root)
+{
+	const struct plan_probe *probe = run_that_passes(plan, 0);
+	const cJSON *config = cJSON_GetObjectItem(root, "config"), *field;
+
+	require(probe != NULL, "no load passes");
+	char *text = quire(0, "replay " TRACE " --json %s 2>@/notes", probe->options);
+	cJSON *summary = cJSON_Parse(text);
+	const cJSON *expected = cJSON_GetObjectItem(summary, "config");
+	require_equal(cJSON_GetArraySize(config), cJSON_GetArraySize(expected));
+	cJSON_ArrayForEach(field, expected)
+	{
+		const cJSON *found = cJSON_GetObjectItem(config, field->string);
+		require(found != NULL && cJSON_Compare(found, field, true), "%s is %s, not %s",
+			field->string, cJSON_PrintUnformatted(found),
+			cJSON_PrintUnformatted(field));
+	}
+	const cJSON *trace = cJSON_GetObjectItem(root, "trace");
+	const cJSON *traced = cJSON_GetObjectItem(summary, "trace");
+	require(cJSON_Compare(cJSON_GetObjectItem(trace, "xxh64"),
+			cJSON_GetObjectItem(traced, "xxh64"), true),
+		"another trace");
+	require_equal(cJSON_GetObjectItem(trace, "requests")->valuedouble,
+		cJSON_GetObjectItem(traced, "requests")->valuedouble);
+	cJSON_Delete(summary);
+	free(text);
+}
+
+static void require_decimal(const cJSON *object, const char *name, bool has, double expected)
+{
+	const cJSON *node = cJSON_GetObjectItem(object, name);
+
+	require(node != NULL && cJSON_IsNumber(node) == has && cJSON_IsNull(node) == !has,
+		"%s is %sthere", name, has ? "not " : "");
+	require(!has || node->valuedouble == expected, "%s is %.17g, not %.17g", name,
+		node->valuedouble, expected);
+}
+
+static void body_numbers(struct prop *prop, const void *context)
+{
+	static const char *const limits[] = {"ttft", "tpot", "e2e"};
+	static const char *const others[] = {
+		"gpu-memory-utilization", "step-time-scale", "burstiness"};
+	static const uint64_t ranges[][2] = {
+		{700000, 1000000}, {500000, 2000000}, {300000, 9000000}};
+	char line[LINE_BYTES], decimal[NUMBER_TEXT_BYTES], name[32], path[PATH_BYTES];
+	double limit[3] = {0}, other[3] = {0};
+	struct plan_file plan;
+
+	(void)context;
+	uint32_t given = prop_range(prop, 1, 7); /* bits: which limits */
+	double attain = draw_decimal(prop, decimal, 1, 999999);
+	int used = snprintf(line, sizeof(line), "--max-requests %u --seed %u --attain %s",
+		prop_range(prop, 20, 40), prop_range(prop, 0, 4000000000u), decimal);
+	for (uint32_t i = 0; i < 3; i++) {
+		if ((given >> i & 1) != 0) {
+			limit[i] = draw_decimal(prop, decimal, 200000000000, 900000000000);
+			used += snprintf(line + used, sizeof(line) - (size_t)used,
+				" --slo-%s-ms %s", limits[i], decimal);
+		}
+	}
+	for (uint32_t i = 0; i < 3; i++) {
+		other[i] = draw_decimal(prop, decimal, ranges[i][0], ranges[i][1]);
+		used += snprintf(
+			line + used, sizeof(line) - (size_t)used, " --%s %s", others[i], decimal);
+	}
+	prop_log(prop, "%s", line);
+	free(quire(0,
+		"plan " TRACE " %s --arrivals gamma --vary rate --precision 0.2 --replicates 0 "
+		"--gpu " QUIRE_SOURCE_DIR
+		"/tests/fixtures/calibrated_profile.json --out @/numbers --force",
+		line));
+	snprintf(path, sizeof(path), "%s/numbers/plan.json", folder);
+	char *text = file_read(path, NULL);
+	cJSON *root = cJSON_Parse(text);
+	const cJSON *slo = cJSON_GetObjectItem(root, "slo");
+	const cJSON *config = cJSON_GetObjectItem(root, "config");
+	require_decimal(slo, "attain", true, attain);
+	for (uint32_t i = 0; i < 3; i++) {
+		snprintf(name, sizeof(name), "%s_ms", limits[i]);
+		require_decimal(slo, name, (given >> i & 1) != 0, limit[i]);
+	}
+	require_decimal(config, "gpu_memory_utilization", true, other[0]);
+	require_decimal(config, "step_time_scale", true, other[1]);
+	require_decimal(config, "burstiness", true, other[2]);
+	open_plan(&plan, "numbers");
+	require_config(&plan, root);
+	plan_file_close(&plan);
+	cJSON_Delete(root);
+	free(text);
+}
+
+/* What a user gives with many places stands in plan.json with all of them. */
+Test(plan, numbers_are_kept_to_their_last_place, .timeout = 300)
+{
+	const struct prop_options options = {.name = "numbers", .body = body_numbers, .trials = 40};
+
+	cr_assert(prop_holds(&options));
 }
 
 /* Nothing is replaced that may not be. */

@@ -170,17 +170,106 @@ static void check_answer(const struct search_options *options, const struct trai
 	require_equal(answer->is_bound, pass > 0 && fail == 0);
 }
 
-/* What has no outcome is named, and no pass nor fail. */
-static void check_voids(const struct trail *trail)
+static bool has_outcome(const struct trail *trail, uint32_t index)
 {
-	uint32_t named = trail->answer.void_probe;
-	bool has_void = false;
+	return trail->probes[index].purpose != SEARCH_ALONE && !trail->is_void[index];
+}
+
+/* The outcome of the next load that is easier, or harder, than that of a probe: 1 it passes, 0 it
+   fails, -1 there is none. */
+static int neighbour(const struct search_options *options, const struct trail *trail,
+	uint32_t index, bool wants_harder)
+{
+	uint64_t load = trail->probes[index].load, nearest = 0;
+	int outcome = -1;
 
 	for (uint32_t i = 0; i < trail->count; i++) {
-		has_void |= trail->is_void[i];
+		uint64_t other = trail->probes[i].load;
+		bool is_beyond = wants_harder ? is_harder(options, other, load)
+					      : is_harder(options, load, other);
+		bool is_nearer =
+			nearest == 0 || (wants_harder ? is_harder(options, nearest, other)
+						      : is_harder(options, other, nearest));
+		if (has_outcome(trail, i) && is_beyond && is_nearer) {
+			nearest = other;
+			outcome = trail->passes[i];
+		}
 	}
-	require_equal(named != SEARCH_NO_PROBE, has_void);
-	require(!has_void || trail->is_void[named], "probe %u has an outcome", named);
+	return outcome;
+}
+
+static bool has_harder_pass(
+	const struct search_options *options, const struct trail *trail, uint64_t load)
+{
+	for (uint32_t i = 0; i < trail->count; i++) {
+		if (has_outcome(trail, i) && trail->passes[i] &&
+			is_harder(options, trail->probes[i].load, load)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A stretch goes from a load that fails behind one that passes, or behind none, to the last one
+   that fails before one that passes. Such ends are found probe by probe: the k-th first one and the
+   k-th last one are those of a stretch. */
+static void check_stretches(const struct search_options *options, const struct trail *trail)
+{
+	const struct search_answer *answer = &trail->answer;
+	uint32_t begins = 0;
+
+	for (uint32_t i = 0; i < trail->count; i++) {
+		uint64_t load = trail->probes[i].load;
+		bool is_in = has_outcome(trail, i) && !trail->passes[i] &&
+			     has_harder_pass(options, trail, load);
+		bool is_begin = is_in && neighbour(options, trail, i, false) != 0;
+		bool is_end = is_in && neighbour(options, trail, i, true) == 1;
+		bool is_named[2] = {false, false};
+		for (uint32_t k = 0; k < answer->stretch_count; k++) {
+			const struct search_stretch *stretch = &answer->stretches[k];
+			require(stretch->from <= stretch->to, "stretch %u is upside down", k);
+			is_named[0] |= load == (options->is_least ? stretch->to : stretch->from);
+			is_named[1] |= load == (options->is_least ? stretch->from : stretch->to);
+		}
+		begins += is_begin;
+		if (answer->stretch_count == SEARCH_STRETCHES_MAX || !has_outcome(trail, i)) {
+			continue;
+		}
+		require(is_named[0] == is_begin && is_named[1] == is_end,
+			"load %llu begins %d and ends %d stretches, named as %d and %d",
+			(unsigned long long)load, is_begin, is_end, is_named[0], is_named[1]);
+	}
+	require_equal(answer->stretch_count, u32_min(begins, SEARCH_STRETCHES_MAX));
+	for (uint32_t k = 1; k < answer->stretch_count; k++) {
+		const struct search_stretch *before = &answer->stretches[k - 1], *own = before + 1;
+		require(options->is_least ? own->to < before->from : own->from > before->to,
+			"stretch %u is not behind the one before it", k);
+	}
+}
+
+/* What has no outcome is named, and no pass nor fail: the easiest of those that are harder than the
+   answer, or else the hardest of all. */
+static void check_voids(const struct search_options *options, const struct trail *trail)
+{
+	const struct search_answer *answer = &trail->answer;
+	uint64_t above = 0, hardest = 0;
+
+	for (uint32_t i = 0; i < trail->count; i++) {
+		uint64_t load = trail->probes[i].load;
+		if (!trail->is_void[i]) {
+			continue;
+		}
+		hardest = hardest == 0 || is_harder(options, load, hardest) ? load : hardest;
+		if (answer->has_pass && is_harder(options, load, answer->highest_pass) &&
+			(above == 0 || is_harder(options, above, load))) {
+			above = load;
+		}
+	}
+	require_equal(answer->void_probe != SEARCH_NO_PROBE, hardest > 0);
+	require(hardest == 0 || (trail->is_void[answer->void_probe] &&
+					trail->probes[answer->void_probe].load ==
+						(above > 0 ? above : hardest)),
+		"probe %u does not say most", answer->void_probe);
 }
 
 /* A search that ended knows its answer to its precision, or why there is none. */
@@ -309,7 +398,8 @@ static void body_search(struct prop *prop, const void *context)
 	require(memcmp(many.probes, one.probes, sizeof(one.probes)) == 0, "other probes");
 	require(memcmp(&many.answer, &one.answer, sizeof(one.answer)) == 0, "another answer");
 	check_answer(&options, &one);
-	check_voids(&one);
+	check_stretches(&options, &one);
+	check_voids(&options, &one);
 	if (oracle.limit > 0) {
 		options.maximum = u64_min(options.maximum, u64_max(oracle.limit, options.first));
 		require_equal(one.answer.hardest, options.maximum);

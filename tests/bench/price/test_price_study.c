@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/step_record.h"
@@ -125,28 +126,38 @@ static void write_steps(const struct drawn *drawn, const char *folder)
 
 /* ---- the naive account ---- */
 
-static void require_sum(const struct price_sum *sum, const struct drawn *drawn,
-	bool (*takes)(const struct priced_step *step, const void *context), const void *context,
-	const char *name)
+typedef bool takes_step(const struct priced_step *step, const void *context);
+
+/* is_host: of what the host takes of these steps. */
+static struct price_sum sum_of(
+	const struct drawn *drawn, takes_step *takes, const void *context, bool is_host)
 {
-	uint64_t steps = 0;
-	double measured = 0, predicted = 0, apart = 0;
+	struct price_sum sum = {.steps = 0};
 
 	for (uint32_t i = 0; i < drawn->count; i++) {
 		const struct priced_step *step = &drawn->steps[i];
+		double measured = (double)(is_host ? step->measured_host_ns : step->measured_ns);
+		double predicted = (double)(is_host ? step->predicted_host_ns : step->predicted_ns);
 		if (takes(step, context)) {
-			steps++;
-			measured += (double)step->measured_ns;
-			predicted += (double)step->predicted_ns;
-			apart += fabs((double)step->predicted_ns - (double)step->measured_ns);
+			sum.steps++;
+			sum.measured_ns += measured;
+			sum.predicted_ns += predicted;
+			sum.apart_ns += fabs(predicted - measured);
 		}
 	}
-	require(sum->steps == steps, "%s: %llu steps, expected %llu", name,
-		(unsigned long long)sum->steps, (unsigned long long)steps);
-	require(sum->measured_ns == measured && sum->predicted_ns == predicted &&
-			sum->apart_ns == apart,
+	return sum;
+}
+
+static void require_sum(
+	const struct price_sum *sum, const struct price_sum *expected, const char *name)
+{
+	require(sum->steps == expected->steps, "%s: %llu steps, expected %llu", name,
+		(unsigned long long)sum->steps, (unsigned long long)expected->steps);
+	require(sum->measured_ns == expected->measured_ns &&
+			sum->predicted_ns == expected->predicted_ns &&
+			sum->apart_ns == expected->apart_ns,
 		"%s: %g %g %g, expected %g %g %g", name, sum->measured_ns, sum->predicted_ns,
-		sum->apart_ns, measured, predicted, apart);
+		sum->apart_ns, expected->measured_ns, expected->predicted_ns, expected->apart_ns);
 }
 
 static bool takes_all(const struct priced_step *step, const void *context)
@@ -178,6 +189,145 @@ static bool takes_cell(const struct priced_step *step, const void *context)
 		       cell->context;
 }
 
+/* ---- what is printed ---- */
+
+static void add_titles(struct text *out, const char *title)
+{
+	text_format(
+		out, "\n%-70s     steps time, %%   mean, ms error, %%  |error| adds, %%\n", title);
+}
+
+static double percent(double part, double whole)
+{
+	return whole > 0 ? 100 * part / whole : 0;
+}
+
+/* A row of a sum, beside the time of all steps. */
+static void add_row(struct text *out, const char *name, const struct price_sum *sum, double all_ns)
+{
+	double added = sum->predicted_ns - sum->measured_ns;
+
+	text_format(out, "  %-68s %9llu %7.2f %10.3f %+8.2f %8.2f %+7.2f\n", name,
+		(unsigned long long)sum->steps, percent(sum->measured_ns, all_ns),
+		sum->steps > 0 ? sum->measured_ns / (double)sum->steps / 1e6 : 0,
+		percent(added, sum->measured_ns), percent(sum->apart_ns, sum->measured_ns),
+		percent(added, all_ns));
+}
+
+/* Cells by what they add, then by their octaves. */
+static bool comes_first(const struct price_cell *a, const struct price_cell *b)
+{
+	double a_ns = fabs(a->sum.predicted_ns - a->sum.measured_ns);
+	double b_ns = fabs(b->sum.predicted_ns - b->sum.measured_ns);
+
+	return a_ns != b_ns		  ? a_ns > b_ns
+	       : a->rows != b->rows	  ? a->rows < b->rows
+	       : a->tokens != b->tokens	  ? a->tokens < b->tokens
+	       : a->context != b->context ? a->context < b->context
+					  : a->shared < b->shared;
+}
+
+/* The cells of all steps, in order. */
+static uint32_t list_cells(const struct drawn *drawn, struct price_cell *cells)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < drawn->count; i++) {
+		const struct step_counts *counts = &drawn->steps[i].counts;
+		uint64_t rows = counts->decode_rows, at = 0;
+		struct price_cell cell = {.rows = step_octave(rows),
+			.tokens = step_octave(counts->prefill_tokens),
+			.shared = step_octave(counts->shared_tokens),
+			.context =
+				step_octave(rows == 0 ? 0 : counts->decode_context_tokens / rows)};
+		cell.sum = sum_of(drawn, takes_cell, &cell, false);
+		while (at < count && comes_first(&cells[at], &cell)) {
+			at++;
+		}
+		bool is_new = at == count || comes_first(&cell, &cells[at]);
+		if (is_new) {
+			memmove(&cells[at + 1], &cells[at], (count - at) * sizeof(cell));
+			cells[at] = cell;
+			count++;
+		}
+	}
+	return count;
+}
+
+static void add_octave(struct text *name, uint32_t octave, const char *before, const char *after)
+{
+	if (octave > 0) {
+		text_add(name, name->byte_count > 0 ? before : "");
+		step_octave_name(octave, name);
+		text_add(name, after);
+	}
+}
+
+static void add_cells(struct text *out, const struct drawn *drawn, uint32_t most, double all_ns)
+{
+	struct price_cell cells[STEPS_MAX + 1];
+	uint32_t count = list_cells(drawn, cells);
+
+	if (most > 0) {
+		add_titles(out, "steps that add most: rows of context tokens, prompt tokens");
+	}
+	for (uint32_t i = 0; i < count && i < most; i++) {
+		struct text name = {0};
+		add_octave(&name, cells[i].rows, "", cells[i].rows == 1 ? " row" : " rows");
+		add_octave(&name, cells[i].context, " of ", "");
+		add_octave(&name, cells[i].shared, ", shared ", "");
+		add_octave(&name, cells[i].tokens, " + ", " prompt");
+		add_row(out, name.byte_count > 0 ? name.bytes : "no rows", &cells[i].sum, all_ns);
+		text_deinit(&name);
+	}
+}
+
+static void add_view(struct text *out, const struct drawn *drawn, uint32_t view, double all_ns)
+{
+	struct group group = {.view = view};
+	bool has_title = false;
+
+	for (; group.number < STEP_GROUPS; group.number++) {
+		const struct price_sum sum = sum_of(drawn, takes_group, &group, false);
+		struct text name = {0};
+		if (sum.steps == 0) {
+			continue;
+		}
+		if (!has_title) {
+			add_titles(out, step_views[view].title);
+		}
+		has_title = true;
+		step_views[view].name(group.number, &name);
+		add_row(out, name.bytes, &sum, all_ns);
+		text_deinit(&name);
+	}
+}
+
+static void require_printed(
+	const struct price_study *study, const struct drawn *drawn, uint32_t most)
+{
+	const struct price_sum all = sum_of(drawn, takes_all, NULL, false);
+	const struct price_sum host = sum_of(drawn, takes_all, NULL, true);
+	struct text expected = {0};
+	char *printed = NULL;
+	size_t bytes = 0;
+
+	add_titles(&expected, "");
+	add_row(&expected, "all steps", &all, all.measured_ns);
+	add_row(&expected, "of that the host", &host, all.measured_ns);
+	add_cells(&expected, drawn, most, all.measured_ns);
+	for (uint32_t i = 0; i < STEP_VIEWS; i++) {
+		add_view(&expected, drawn, i, all.measured_ns);
+	}
+	FILE *file = open_memstream(&printed, &bytes);
+	price_study_print(study, most, file);
+	fclose(file);
+	require(strcmp(printed, expected.bytes) == 0, "found\n%s\nexpected\n%s", printed,
+		expected.bytes);
+	free(printed);
+	text_deinit(&expected);
+}
+
 static void accounts(struct prop *prop, const void *context)
 {
 	struct drawn drawn;
@@ -189,18 +339,24 @@ static void accounts(struct prop *prop, const void *context)
 	write_steps(&drawn, context);
 	require(price_study_read(&study, context, &models, NULL, &error) == STATUS_OK, "%s",
 		error.text);
-	require_sum(&study.all, &drawn, takes_all, NULL, "all");
+	struct price_sum expected = sum_of(&drawn, takes_all, NULL, false);
+	require_sum(&study.all, &expected, "all");
+	expected = sum_of(&drawn, takes_all, NULL, true);
+	require_sum(&study.host, &expected, "the host");
 	for (struct group group = {0, 0}; group.view < STEP_VIEWS; group.view++) {
 		for (group.number = 0; group.number < STEP_GROUPS; group.number++) {
-			require_sum(&study.views[group.view][group.number], &drawn, takes_group,
-				&group, step_views[group.view].title);
+			expected = sum_of(&drawn, takes_group, &group, false);
+			require_sum(&study.views[group.view][group.number], &expected,
+				step_views[group.view].title);
 		}
 	}
 	for (uint32_t i = 0; i < study.cell_count; i++) {
-		require_sum(&study.cells[i].sum, &drawn, takes_cell, &study.cells[i], "cell");
+		expected = sum_of(&drawn, takes_cell, &study.cells[i], false);
+		require_sum(&study.cells[i].sum, &expected, "cell");
 		in_cells += study.cells[i].sum.steps;
 	}
 	require_equal(in_cells, drawn.count);
+	require_printed(&study, &drawn, (uint32_t)prop_below(prop, STEPS_MAX));
 	price_study_close(&study);
 }
 

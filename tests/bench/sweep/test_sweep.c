@@ -640,6 +640,57 @@ Test(sweep, a_grid_without_runs_of_the_folder_is_refused)
 	close_fixture(&fixture);
 }
 
+/* Of a run of the table: the folder that its values name, with these values in its summary. */
+static void require_values_of_summaries(const struct replay_fixture *fixture, const char *name)
+{
+	static const char *const fields[] = {"kv_blocks", "seed"};
+	struct sweep_file sweep;
+	char path[PATH_BYTES], file[PATH_BYTES], expected[PATH_BYTES];
+
+	open_sweep(fixture, name, path, &sweep);
+	require_equal(sweep.parameter_count, 2);
+	for (uint32_t i = 0; i < sweep.run_count; i++) {
+		const struct sweep_run *run = &sweep.runs[i];
+		const char *values[2];
+		path_in(file, path, run->name);
+		cJSON *summary = read_summary(file);
+		const cJSON *config = cJSON_GetObjectItem(summary, "config");
+		for (uint32_t k = 0; k < 2; k++) {
+			values[k] = sweep.parameters[k].values[run->values[k]];
+			require_equal(cJSON_GetObjectItem(config, fields[k])->valuedouble,
+				atof(values[k]));
+		}
+		snprintf(expected, sizeof(expected), "kv-blocks=%s,seed=%s", values[0], values[1]);
+		cr_assert_str_eq(run->name, expected);
+		require_equal(run->status, SWEEP_RUN_COMPLETE);
+		cJSON_Delete(summary);
+	}
+	sweep_file_close(&sweep);
+}
+
+/* Values of which each begins the next one, in every order: none is taken for another, neither as a
+   folder nor in the table nor where a table would lose it. */
+Test(sweep, values_that_begin_others_are_values_of_their_own)
+{
+	static const char *const orders[] = {"16,160,1600", "16,1600,160", "160,16,1600",
+		"160,1600,16", "1600,16,160", "1600,160,16"};
+	static const char *const rests[] = {
+		"16,160", "16,1600", "160,16", "160,1600", "1600,160", "1600,16"};
+	char line[PATH_BYTES];
+
+	for (uint32_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+		struct replay_fixture fixture;
+		replay_fixture_open(&fixture);
+#define STEMS "sweep trace.jsonl " ENGINE " --grid 'kv-blocks=%s;seed=%s' --out one"
+		snprintf(line, sizeof(line), STEMS, orders[i], i % 2 == 0 ? "1,10" : "10,1");
+		quire(&fixture, 0, line, "6 of 6");
+		require_values_of_summaries(&fixture, "one");
+		snprintf(line, sizeof(line), STEMS, rests[i], "1,10");
+		quire(&fixture, 2, line, "which --grid lacks");
+		close_fixture(&fixture);
+	}
+}
+
 /* What runs have to say is in their folders; many would say it at once. */
 Test(sweep, runs_say_nothing_on_stderr)
 {

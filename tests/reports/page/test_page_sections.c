@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/integer.h"
 #include "reports/page/page_elements.h"
 #include "reports/page/page_sections.h"
 #include "tests/harness/made_plan.h"
@@ -657,6 +658,214 @@ Test(page_sections, results_stand_side_by_side, .timeout = 120)
 {
 	const struct prop_options options = {
 		.name = "side by side", .body = body_side_by_side, .trials = 300};
+
+	cr_assert(prop_holds(&options));
+}
+
+/* ---- fields ---- */
+
+enum { OBJECTS_MOST = 8, FIELDS = 6 };
+
+/* Values as JSON and on the page; no two are equal, though two look alike. The first: absent. */
+static const struct {
+	const char *json, *shown;
+} values[] = {{NULL, "\u2013"}, {"null", "\u2013"}, {"1", "1"}, {"\"1\"", "1"}, {"1.5", "1.5"},
+	{"0", "0"}, {"true", "true"}, {"false", "false"}, {"\"\"", ""}, {"\"a<b\"", "a&lt;b"},
+	{"\"A<b\"", "A&lt;b"}, {"[1,2]", "[1,2]"}, {"[2,1]", "[2,1]"}, {"[1]", "[1]"}, {"{}", "{}"},
+	{"[]", "[]"}};
+
+static const char *const field_names[FIELDS] = {
+	"model", "kv_blocks", "Model", "model_", "policy", "a&b"};
+
+/* Objects of fields: values[at[i][field]] of each, in the order that each has them in. */
+struct fields {
+	uint32_t count;
+	uint32_t at[OBJECTS_MOST + 1][FIELDS]; /* the last: the defaults */
+	uint32_t order[OBJECTS_MOST + 1][FIELDS];
+	cJSON *nodes[OBJECTS_MOST + 1]; /* NULL: there is no object */
+};
+
+static void draw_object(struct prop *prop, struct fields *fields, uint32_t index)
+{
+	enum { VALUES = sizeof(values) / sizeof(values[0]) };
+	bool is_there = !prop_chance(prop, 1, 8);
+	uint32_t turn = (uint32_t)prop_below(prop, FIELDS);
+
+	fields->nodes[index] = is_there ? cJSON_CreateObject() : NULL;
+	for (uint32_t i = 0; i < FIELDS; i++) {
+		uint32_t field = (i + turn) % FIELDS;
+		/* Mostly as an object before it has the field. */
+		uint32_t like = (uint32_t)prop_below(prop, u32_min(index, fields->count) + 1);
+		uint32_t value = like < u32_min(index, fields->count) && prop_chance(prop, 2, 3)
+					 ? fields->at[like][field]
+					 : (uint32_t)prop_below(prop, VALUES);
+		fields->order[index][i] = field;
+		fields->at[index][field] = is_there ? value : 0;
+		if (is_there && value > 0) {
+			cJSON_AddItemToObject(fields->nodes[index], field_names[field],
+				cJSON_Parse(values[value].json));
+		}
+	}
+}
+
+static bool is_usual(const struct fields *fields, uint32_t field)
+{
+	uint32_t usual = fields->at[OBJECTS_MOST][field];
+
+	for (uint32_t i = 0; i < fields->count; i++) {
+		if (usual == 0 || fields->at[i][field] != usual) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* A row of each field that an object has, in the order of its first object; marked unless all are
+   equal to each other. Returns how many of them have their default and are left out. */
+static uint32_t add_expected_fields(
+	struct text *out, const struct fields *fields, bool leaves_defaults)
+{
+	bool is_seen[FIELDS] = {false};
+	uint32_t left_out = 0;
+
+	for (uint32_t k = 0; k < fields->count * FIELDS; k++) {
+		uint32_t field = fields->order[k / FIELDS][k % FIELDS];
+		bool differs = false;
+		if (is_seen[field] || fields->at[k / FIELDS][field] == 0) {
+			continue;
+		}
+		is_seen[field] = true;
+		if (leaves_defaults && is_usual(fields, field)) {
+			left_out++;
+			continue;
+		}
+		for (uint32_t i = 0; i < fields->count * fields->count; i++) {
+			differs = differs || fields->at[i / fields->count][field] !=
+						     fields->at[i % fields->count][field];
+		}
+		text_format(out, "<tr%s><th scope=\"row\">%s</th>",
+			differs ? " class=\"differs\"" : "",
+			field + 1 == FIELDS ? "a&amp;b" : field_names[field]);
+		for (uint32_t i = 0; i < fields->count; i++) {
+			text_format(out, "<td>%s</td>", values[fields->at[i][field]].shown);
+		}
+		text_add(out, "</tr>\n");
+	}
+	return left_out;
+}
+
+/* Demands the rows as all of the next table's, and goes behind it. */
+static const char *require_rows(const char *page, const struct text *rows)
+{
+	const char *expected = rows->bytes == NULL ? "" : rows->bytes;
+	const char *begin = strstr(page, "<tbody>\n");
+
+	require(begin != NULL, "no table in\n%s", page);
+	begin += strlen("<tbody>\n");
+	const char *end = strstr(begin, "</tbody>");
+	require((size_t)(end - begin) == strlen(expected) &&
+			strncmp(begin, expected, strlen(expected)) == 0,
+		"found\n%.*s\nexpected\n%s", (int)(end - begin), begin, expected);
+	return end;
+}
+
+static void require_configuration(
+	const struct fields *fields, const struct result *results, bool is_one)
+{
+	const struct json_object defaults = {.node = fields->nodes[OBJECTS_MOST]};
+	struct text page = {0}, rows = {0}, all = {0};
+	char summary[96];
+
+	uint32_t left_out = add_expected_fields(&rows, fields, true);
+	add_expected_fields(&all, fields, false);
+	if (is_one) {
+		page_one_configuration(&page, &results[0].config, &defaults);
+	} else {
+		page_configuration(&page, results, fields->count, &defaults);
+	}
+	const char *rest = require_rows(page.bytes, &rows);
+	snprintf(summary, sizeof(summary), "<summary>All settings, with %u %s</summary>", left_out,
+		left_out == 1 ? "default" : "defaults");
+	require((strstr(rest, "<details>") != NULL) == (left_out > 0), "%u left out", left_out);
+	if (left_out > 0) {
+		require_has(rest, summary);
+		require_rows(rest, &all);
+	}
+	text_deinit(&page);
+	text_deinit(&rows);
+	text_deinit(&all);
+}
+
+static void require_provenance(
+	const struct fields *fields, const struct result *results, bool is_one)
+{
+	static const char *const titles[] = {
+		"folder", "trace", "trace hash (XXH64)", "result hash"};
+	struct text page = {0}, rows = {0};
+
+	for (uint32_t i = 0; i < 4 && !is_one; i++) {
+		text_format(&rows, "<tr><th scope=\"row\">%s</th>", titles[i]);
+		for (uint32_t k = 0; k < fields->count; k++) {
+			text_format(&rows, "<td>%c%u</td>", "lnxr"[i], k);
+		}
+		text_add(&rows, "</tr>\n");
+	}
+	add_expected_fields(&rows, fields, false);
+	if (is_one) {
+		page_one_provenance(&page, &results[0].provenance);
+	} else {
+		page_provenance(&page, results, fields->count);
+	}
+	if (is_one && fields->nodes[0] == NULL) {
+		require(page.byte_count == 0, "found %s", page.bytes);
+	} else {
+		require_rows(page.bytes, &rows);
+	}
+	text_deinit(&page);
+	text_deinit(&rows);
+}
+
+/* Runs of other runners, or of other builds, have other fields. */
+static void body_fields(struct prop *prop, const void *context)
+{
+	static const char *const texts[][OBJECTS_MOST] = {
+		{"n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"},
+		{"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"},
+		{"r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"}};
+	struct fields fields = {
+		.count = prop_chance(prop, 1, 2) ? 2 : prop_range(prop, 1, OBJECTS_MOST)};
+	struct result *results = calloc(OBJECTS_MOST, sizeof(*results));
+
+	(void)context;
+	draw_object(prop, &fields, 0);
+	for (uint32_t i = 1; i < fields.count; i++) {
+		draw_object(prop, &fields, i);
+	}
+	draw_object(prop, &fields, OBJECTS_MOST);
+	for (uint32_t i = 0; i < fields.count; i++) {
+		struct result *result = &results[i];
+		result->config.node = result->provenance.root = fields.nodes[i];
+		result->trace_name = texts[0][i];
+		result->trace_xxh64 = texts[1][i];
+		result->result_hash = texts[2][i];
+		text_format(&result->label, "l%u", i);
+		text_format(&result->legend, "l%u", i);
+	}
+	bool is_one = fields.count == 1 && prop_chance(prop, 1, 2);
+	require_configuration(&fields, results, is_one);
+	require_provenance(&fields, results, is_one);
+	for (uint32_t i = 0; i < OBJECTS_MOST; i++) {
+		cJSON_Delete(fields.nodes[i]);
+		text_deinit(&results[i].label);
+		text_deinit(&results[i].legend);
+	}
+	cJSON_Delete(fields.nodes[OBJECTS_MOST]);
+	free(results);
+}
+
+Test(page_sections, fields_that_differ_are_marked, .timeout = 120)
+{
+	const struct prop_options options = {.name = "fields", .body = body_fields, .trials = 2000};
 
 	cr_assert(prop_holds(&options));
 }
