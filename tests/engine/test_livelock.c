@@ -411,7 +411,8 @@ Test(livelock, ends_a_fleet_whichever_replicas_are_stuck, .timeout = 120)
 	replay_fixture_open(&fixture);
 	options.context = &fixture;
 	bool holds = prop_holds(&options);
-	shell_run(fixture.folder, "rm -f t.jsonl");
+	struct process_result removed = shell_run(fixture.folder, "rm -f t.jsonl");
+	process_result_free(&removed);
 	replay_fixture_close(&fixture);
 	cr_assert(holds);
 }
