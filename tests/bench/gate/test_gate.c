@@ -195,6 +195,23 @@ Test(gate, the_first_step_is_named_where_steps_are_kept)
 	close_folder(folder);
 }
 
+/* Steps that are left of an older baseline would be compared with, so that they stay is an error. */
+Test(gate, an_update_that_leaves_older_steps_fails)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	open_folder(folder);
+	require_gate(folder, "--update --keep-steps", 0, WORDS("2 PASS"));
+	shell(folder, "test -f s-baseline/one.steps.tsv");
+	require_gate(folder, "--update", 0, WORDS("2 PASS"));
+	shell(folder, "test ! -e s-baseline/one.steps.tsv && test ! -e s-baseline/two.steps.tsv");
+	shell(folder, "mkdir -p s-baseline/one.steps.tsv/x");
+	require_gate(folder, "--update", 2, WORDS("s-baseline/one.steps.tsv: cannot be removed"));
+	shell(folder, "rm -r s-baseline/one.steps.tsv");
+	require_gate(folder, "--update", 0, WORDS("2 PASS"));
+	close_folder(folder);
+}
+
 /* A case whose decisions nobody compares has no steps to keep. */
 Test(gate, steps_are_kept_of_cases_that_compare_them)
 {
