@@ -415,6 +415,33 @@ Test(judge, costs_of_another_machine_are_shown)
 	text_deinit(&value.evidence.environment);
 }
 
+/* A baseline may be of fewer runs than the case has: three that differ say little, twelve do. */
+Test(judge, costs_of_any_number_of_runs_are_compared)
+{
+	enum { LEAST = 3, MOST = 12 };
+	static const double first[LEAST] = {150, 100, 225};
+
+	rules.ignores_decisions = true;
+	rules.measures[COST_CPU_TIME] = true;
+	rules.cost_limit[COST_CPU_TIME] = 0.03;
+	for (uint32_t i = 0; i < LEAST; i++) {
+		gate_costs_add(&base.evidence.costs, COST_CPU_TIME, 100);
+	}
+	for (uint32_t runs = 1; runs <= MOST; runs++) {
+		gate_costs_add(
+			&value.evidence.costs, COST_CPU_TIME, runs > LEAST ? 150 : first[runs - 1]);
+		if (runs != LEAST && runs != MOST) {
+			continue;
+		}
+		verdict_close(&verdict);
+		memset(&verdict, 0, sizeof(verdict));
+		verdict_note_figures(&verdict, &rules, &value.evidence);
+		judge_case(&verdict, &rules, &base.evidence, &value.evidence, true);
+		require(verdict.status == (runs == MOST ? GATE_REGRESSED : GATE_PASS), "%u runs",
+			runs);
+	}
+}
+
 /* Of a case that ignores decisions, costs alone are judged. */
 Test(judge, costs_may_be_all_that_is_judged)
 {
