@@ -1227,6 +1227,39 @@ Test(calibrate_command, a_profile_is_for_the_ranks_that_it_measured)
 	free(text);
 }
 
+static char *plan_of(const char *options)
+{
+	char arguments[256], path[TEMPORARY_PATH_BYTES + 32];
+
+	snprintf(arguments, sizeof(arguments),
+		"calibrate --runner sim --gpu h200 --name two --out @/c --force %s", options);
+	free(quire_output(folder, 0, arguments));
+	snprintf(path, sizeof(path), "%s/c/plan.jsonl", folder);
+	return file_read(path, NULL);
+}
+
+/* Less a sixteenth for what the estimate does not know. */
+Test(calibrate_command, its_plan_is_for_the_blocks_of_all_ranks)
+{
+	static const char *const setups[] = {"--model qwen3-8b", "--model qwen3-32b -tp 2"};
+
+	for (size_t i = 0; i < sizeof(setups) / sizeof(setups[0]); i++) {
+		char options[128];
+		char *found = plan_of(setups[i]);
+		cJSON *summary = json_of("c/run/summary.json");
+		const cJSON *config = cJSON_GetObjectItemCaseSensitive(summary, "config");
+		double blocks = cJSON_GetObjectItemCaseSensitive(config, "kv_blocks")->valuedouble;
+		cJSON_Delete(summary);
+		snprintf(options, sizeof(options), "%s --kv-blocks %.0f", setups[i],
+			blocks - floor(blocks / 16));
+		char *given = plan_of(options);
+		require(strcmp(found, given) == 0, "%s: another plan than with %.0f blocks",
+			setups[i], blocks - floor(blocks / 16));
+		free(given);
+		free(found);
+	}
+}
+
 Test(calibrate_command, fits_again_from_points_only)
 {
 	char path[TEMPORARY_PATH_BYTES + 32];

@@ -65,6 +65,39 @@ Test(from_steps, what_a_log_lacks_is_filled_in)
 	step_log_free(&log);
 }
 
+/* Of prompts that are counted each gives a token, and they are taken to be of one length. */
+Test(from_steps, what_a_log_has_is_what_the_rest_follows_from)
+{
+	struct step_log log;
+	struct error error = {0};
+
+	for (uint64_t rows = 1; rows <= 8; rows *= 2) {
+		char text[256];
+		snprintf(text, sizeof(text),
+			NEEDED "\tprefill_rows\n500\t3\t0\t70\t0\n"
+			       "900\t2\t400\t9\t%llu\n",
+			(unsigned long long)rows);
+		require_equal(read_text(&log, text, &error), STATUS_OK);
+		require_equal(log.fitted.count, 2);
+		require_equal(log.fitted.points[0].counts.sampled_rows, 3);
+		require_equal(log.fitted.points[0].counts.prefill_attention_pairs, 0);
+		const struct step_counts *counts = &log.fitted.points[1].counts;
+		require_equal(counts->prefill_rows, rows);
+		require_equal(counts->sampled_rows, 2 + rows);
+		require_equal(counts->prefill_attention_pairs,
+			rows * (400 / rows) * (400 / rows + 1) / 2);
+		step_log_free(&log);
+	}
+	require_equal(read_text(&log,
+			      NEEDED "\tprefill_rows\tsampled_rows\tprefill_attention_pairs\n"
+				     "900\t2\t400\t9\t4\t5\t77\n",
+			      &error),
+		STATUS_OK);
+	require_equal(log.fitted.points[0].counts.sampled_rows, 5);
+	require_equal(log.fitted.points[0].counts.prefill_attention_pairs, 77);
+	step_log_free(&log);
+}
+
 Test(from_steps, columns_stand_in_any_order_and_phases_are_told_apart)
 {
 	struct step_log log;

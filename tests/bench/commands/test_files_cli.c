@@ -219,6 +219,27 @@ Test(files_cli, a_folder_that_holds_any_file_of_a_result_is_refused)
 	}
 }
 
+/* What a link of a result points to is not the result's, and stays. */
+Test(files_cli, force_replaces_a_link_and_not_its_target)
+{
+	static const char *const names[] = {RESULT_REQUESTS, RESULT_STEPS, RESULT_LATENCY};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char line[256];
+		require_good(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps"));
+		snprintf(line, sizeof(line),
+			"echo mine >kept && rm result/%s && ln -s ../kept result/%s", names[i],
+			names[i]);
+		require_shell(0, NULL, line);
+		require_good(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps", "--force"));
+		snprintf(line, sizeof(line),
+			"test $(cat kept) = mine && test ! -L result/%s && test -s result/%s && "
+			"rm -r kept result",
+			names[i], names[i]);
+		require_shell(0, NULL, line);
+	}
+}
+
 Test(files_cli, force_replaces_only_a_result_of_quire)
 {
 	static const char *const summaries[] = {"echo '{\"mine\": 1}' >result/summary.json",

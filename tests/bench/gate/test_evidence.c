@@ -221,6 +221,49 @@ Test(evidence, each_run_has_its_own_figures_and_requests)
 	cr_assert(prop_holds(&options));
 }
 
+/* Requests of the warm-up are not measured, nor are those behind the last that is. */
+Test(evidence, latencies_are_those_of_measured_requests)
+{
+	enum { REQUESTS = 5 };
+
+	for (uint32_t warmup = 0; warmup < REQUESTS; warmup++) {
+		for (uint32_t count = 1; warmup + count <= REQUESTS; count++) {
+			struct evidence evidence = {.run_count = 0};
+			struct text text = {0};
+			struct error error = {0};
+			char folder[TEMPORARY_PATH_BYTES];
+			temporary_folder(folder);
+			text_format(&text,
+				"{\"schema\": \"" RESULT_SCHEMA
+				"\", \"runner_kind\": \"computed\", \"config\": {}, "
+				"\"trace\": {\"xxh64\": \"t\"}, \"result_hash\": \"r1\", "
+				"\"window\": {\"warmup_requests\": %u, "
+				"\"measured_requests\": %u}}",
+				warmup, count);
+			temporary_write(folder, RESULT_SUMMARY, text.bytes, NULL);
+			text_deinit(&text);
+			text_format(&text, "%s\n", LATENCY_COLUMNS);
+			temporary_write(folder, RESULT_LATENCY, text.bytes, NULL);
+			text_deinit(&text);
+			text_add(&text, "id\tfinish_ns\tqueue_ns\tttft_ns\ttpot_ns\te2e_ns\n");
+			for (uint32_t id = 0; id < REQUESTS; id++) {
+				text_format(&text, "%u\t9\t1\t%u\t2\t3\n", id, 100 + id);
+			}
+			temporary_write(folder, RESULT_REQUESTS, text.bytes, NULL);
+			text_deinit(&text);
+			evidence_add_run(&evidence, folder, &error);
+			require(error.status == STATUS_OK, "%s", error.text);
+			require_equal(evidence.requests[0].count, count);
+			for (uint32_t i = 0; i < count; i++) {
+				require_equal(
+					evidence.requests[0].ns[LATENCY_TTFT][i], 100 + warmup + i);
+			}
+			evidence_close(&evidence);
+			temporary_remove(folder);
+		}
+	}
+}
+
 /* ---- a baseline is what was written ---- */
 
 enum { RUNS_MOST = 4 };

@@ -195,6 +195,23 @@ Test(gate, the_first_step_is_named_where_steps_are_kept)
 	close_folder(folder);
 }
 
+/* Steps that are left of an older baseline would be compared with: that they stay is an error. */
+Test(gate, an_update_that_leaves_older_steps_fails)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	open_folder(folder);
+	require_gate(folder, "--update --keep-steps", 0, WORDS("2 PASS"));
+	shell(folder, "test -f s-baseline/one.steps.tsv");
+	require_gate(folder, "--update", 0, WORDS("2 PASS"));
+	shell(folder, "test ! -e s-baseline/one.steps.tsv && test ! -e s-baseline/two.steps.tsv");
+	shell(folder, "mkdir -p s-baseline/one.steps.tsv/x");
+	require_gate(folder, "--update", 2, WORDS("s-baseline/one.steps.tsv: cannot be removed"));
+	shell(folder, "rm -r s-baseline/one.steps.tsv");
+	require_gate(folder, "--update", 0, WORDS("2 PASS"));
+	close_folder(folder);
+}
+
 /* A case whose decisions nobody compares has no steps to keep. */
 Test(gate, steps_are_kept_of_cases_that_compare_them)
 {
@@ -311,6 +328,24 @@ Test(gate, a_simulation_is_judged_by_recorded_runs)
 		      "runs/real.2/summary.json");
 	require_gate(folder, "--update --recorded @/runs", 0, WORDS("1 NEW"));
 	require_gate(folder, "", 0, WORDS("1 PASS", "| real, its runs apart | 199."));
+	close_folder(folder);
+}
+
+/* Each side replays what it recorded itself. The other program is quire, its calls are noted. */
+Test(gate, a_tape_is_that_of_the_same_program)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	write_suite(folder,
+		"{\"cases\": [" SMALL("one", "") ","
+						 "{\"name\": \"again\", \"tape\": \"one\"}]}");
+	shell(folder, "printf '#!/bin/sh\\necho \"$@\" >>%s/calls\\nexec %s \"$@\"\\n' \"$PWD\" "
+		      "'" QUIRE_EXECUTABLE "' >other && chmod +x other");
+	require_gate(folder, "--jobs 1 --against @/other", 0, WORDS("2 PASS"));
+	shell(folder, "grep -q -e '--runner tape --tape [^ ]*/results/one.base .*"
+		      "--out [^ ]*/results/again.base' calls");
+	shell(folder, "! grep -q -e '/results/one ' calls");
 	close_folder(folder);
 }
 

@@ -321,6 +321,43 @@ Test(judge, measured_figures_are_judged_by_their_interval)
 		"better\n");
 }
 
+/* Requests of which a part are slow make a mean uncertain, whichever side they are of. */
+Test(judge, requests_of_either_side_widen_the_interval)
+{
+	enum { REQUESTS = 128, PART = REQUESTS / BOOTSTRAP_BLOCKS };
+	static const double as_is[] = {100, 100, 100, 100}, more[] = {110, 110, 110, 110};
+	/* means of 100 and 110 ms */
+	static const uint64_t even_ns[] = {100000000, 110000000};
+	static const uint64_t fast_ns[] = {10000000, 20000000};
+	static const uint64_t slow_ns[] = {370000000, 380000000};
+	uint64_t ns[2][2][REQUESTS]; /* of a side, even or not */
+	struct request_latencies requests[2][2][RUNS_MAX];
+
+	for (uint32_t side = 0; side < 2; side++) {
+		for (uint32_t i = 0; i < REQUESTS; i++) {
+			bool is_slow = i / PART % 4 == 0;
+			ns[side][0][i] = even_ns[side];
+			ns[side][1][i] = is_slow ? slow_ns[side] : fast_ns[side];
+		}
+		for (uint32_t i = 0; i < 2 * RUNS_MAX; i++) {
+			requests[side][i % 2][i / 2] = (struct request_latencies){
+				REQUESTS, {[LATENCY_TTFT] = ns[side][i % 2]}};
+		}
+	}
+	base.evidence.is_computed = value.evidence.is_computed = true;
+	add_limits("ttft.mean<=+5%");
+	set(&base, "ttft.mean", RUNS_MAX, as_is);
+	set(&value, "ttft.mean", RUNS_MAX, more);
+	for (uint32_t uneven = 0; uneven < 3; uneven++) {
+		base.evidence.requests = requests[0][uneven == 1];
+		value.evidence.requests = requests[1][uneven == 2];
+		require_verdict(true, uneven == 0 ? GATE_REGRESSED : GATE_PASS,
+			uneven == 0 ? "ttft.mean 100\u00a0ms to 110\u00a0ms (+10.0\u00a0%), limit "
+				      "ttft.mean<=+5%\n"
+				    : "");
+	}
+}
+
 /* Of what must not fall, the upper end decides. */
 Test(judge, a_lower_limit_is_judged_by_the_upper_end)
 {
@@ -376,6 +413,33 @@ Test(judge, costs_of_another_machine_are_shown)
 		false, GATE_REGRESSED, "peak_memory 1000000 to 1524289 (+52.43 %), limit +5 %\n");
 	text_deinit(&base.evidence.environment);
 	text_deinit(&value.evidence.environment);
+}
+
+/* A baseline may be of fewer runs than the case has: three that differ say little, twelve do. */
+Test(judge, costs_of_any_number_of_runs_are_compared)
+{
+	enum { LEAST = 3, MOST = 12 };
+	static const double first[LEAST] = {150, 100, 225};
+
+	rules.ignores_decisions = true;
+	rules.measures[COST_CPU_TIME] = true;
+	rules.cost_limit[COST_CPU_TIME] = 0.03;
+	for (uint32_t i = 0; i < LEAST; i++) {
+		gate_costs_add(&base.evidence.costs, COST_CPU_TIME, 100);
+	}
+	for (uint32_t runs = 1; runs <= MOST; runs++) {
+		gate_costs_add(
+			&value.evidence.costs, COST_CPU_TIME, runs > LEAST ? 150 : first[runs - 1]);
+		if (runs != LEAST && runs != MOST) {
+			continue;
+		}
+		verdict_close(&verdict);
+		memset(&verdict, 0, sizeof(verdict));
+		verdict_note_figures(&verdict, &rules, &value.evidence);
+		judge_case(&verdict, &rules, &base.evidence, &value.evidence, true);
+		require(verdict.status == (runs == MOST ? GATE_REGRESSED : GATE_PASS), "%u runs",
+			runs);
+	}
 }
 
 /* Of a case that ignores decisions, costs alone are judged. */

@@ -751,6 +751,32 @@ Test(generate, a_tokenizer_beyond_the_vocabulary_is_refused)
 	fixture_close(&fixture);
 }
 
+/* The largest id may be the last row of the embedding. */
+Test(generate, a_tokenizer_may_fill_the_vocabulary)
+{
+	struct tokenizer *tokenizer;
+	struct error error = {0};
+	struct fixture fixture;
+
+	fixture_open(&fixture);
+	require(tokenizer_open(&tokenizer, fixture.folder, &error) == STATUS_OK, "%s", error.text);
+	uint32_t limit = tokenizer_id_limit(tokenizer);
+	tokenizer_close(tokenizer);
+	for (uint32_t size = limit - 1; size <= limit + 1; size++) {
+		char config[sizeof(config_json)], digits[16];
+		memcpy(config, config_json, sizeof(config));
+		require(snprintf(digits, sizeof(digits), "%u", size) == 3, "%u ids", size);
+		memcpy(strstr(config, "612"), digits, 3);
+		temporary_write(fixture.folder, "config.json", config, NULL);
+		struct process_result outcome = quire_run_in(fixture.folder,
+			"generate --model . --weights dummy:1 --prompt a --max-tokens 2");
+		require(outcome.code == (size < limit ? 2 : 0), "%u of %u ids: %s", size, limit,
+			outcome.err);
+		process_result_free(&outcome);
+	}
+	fixture_close(&fixture);
+}
+
 Test(generate, a_text_that_cannot_be_written_is_an_error)
 {
 	struct fixture fixture;

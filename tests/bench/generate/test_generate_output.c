@@ -308,9 +308,11 @@ static void require_speed(char *text, unsigned prefill, unsigned decode)
 		last = next;
 	}
 	require(last != NULL, "no speed: %s", text);
-	snprintf(expected, sizeof(expected), "prefill %u tokens, ", prefill);
+	snprintf(expected, sizeof(expected), "prefill %u %s, ", prefill,
+		prefill == 1 ? "token" : "tokens");
 	require(strncmp(last, expected, strlen(expected)) == 0, "%s", last);
-	snprintf(expected, sizeof(expected), " tok/s; decode %u tokens, ", decode);
+	snprintf(expected, sizeof(expected), " tok/s; decode %u %s, ", decode,
+		decode == 1 ? "token" : "tokens");
 	require(strstr(last, expected) != NULL, "%s", last);
 	size_t bytes = strlen(last);
 	require(bytes > 8 && strcmp(last + bytes - 8, " tok/s\r\n") == 0, "%s", last);
@@ -384,4 +386,30 @@ Test(generate_output, a_terminal_shows_nothing_beside_one_answer)
 	cr_assert_str_eq(text, "");
 	process_result_free(&json);
 	free(text);
+}
+
+/* Each count has its own word. */
+Test(generate_output, one_token_is_told_of_as_one)
+{
+	static const char *const prompts[] = {"a", "Say it"};
+
+	if (!has_terminal()) {
+		cr_skip_test("script is not here");
+	}
+	for (uint32_t i = 0; i < 6; i++) {
+		unsigned prefill = 0, decode = 0;
+		char arguments[256];
+		snprintf(arguments, sizeof(arguments),
+			"generate --model . --weights dummy:1 --ignore-eos --prompt '%s' "
+			"--max-tokens %u --json",
+			prompts[i / 3], 1 + i % 3);
+		struct process_result json = run_well(arguments);
+		count_tokens(json.out, &prefill, &decode);
+		require_equal(decode, i % 3);
+		require((prefill == 1) == (i / 3 == 0), "%u tokens", prefill);
+		char *text = shown(arguments);
+		require_speed(text, prefill, decode);
+		process_result_free(&json);
+		free(text);
+	}
 }

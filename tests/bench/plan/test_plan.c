@@ -1063,6 +1063,30 @@ Test(plan, goodput_a_gpu_of_more_replicas_is_less)
 	plan_file_close(&plan);
 }
 
+/* Of the requests that miss the service level alone, some or one, as many are told of. */
+Test(plan, requests_that_miss_it_alone_are_counted)
+{
+	static const char *const expected[] = {
+		NULL, "1 of 30 requests misses it", "2 of 30 requests miss it"};
+
+	for (uint32_t misses = 0; misses < 3; misses++) {
+		struct text rows = {0};
+		for (uint32_t i = 0; i < 30; i++) {
+			text_format(&rows,
+				"{\"timestamp\":%u,\"input_length\":%u,\"output_length\":5}\n",
+				i * 1000, i % 15 == 7 && i / 15 < misses ? 30000 : 100);
+		}
+		temporary_write(folder, "few", rows.bytes, NULL);
+		char *text = quire(0, "plan @/few --slo-ttft-ms 100 --attain 0.9 --replicates 0 "
+				      "--precision 0.5");
+		require((strstr(text, "\n  alone ") != NULL) == (misses > 0), "%s", text);
+		require(misses == 0 || strstr(text, expected[misses]) != NULL, "no '%s' in %s",
+			expected[misses], text);
+		free(text);
+		text_deinit(&rows);
+	}
+}
+
 /* Of KV blocks the smaller pool is better, in tokens and not in blocks. */
 Test(plan, the_least_pool_is_counted_in_tokens)
 {

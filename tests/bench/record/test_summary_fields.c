@@ -419,6 +419,55 @@ Test(summary_fields, every_warning_has_its_figures)
 	require_parts(warned(&outcome), PARTS("room for: beside the weights none fits\n"));
 }
 
+static uint64_t one_or_more(uint32_t bits, uint32_t bit)
+{
+	return bits >> bit & 1 ? 2 + bit : 1;
+}
+
+/* Each sentence agrees with its own number and with no other. */
+Test(summary_fields, one_request_is_told_of_as_one)
+{
+	for (uint32_t bits = 0; bits < 32; bits++) {
+		struct run_outcome outcome = {.submitted = 1000, .block_size = 16};
+		struct text expected = {0};
+		uint64_t too_long = one_or_more(bits, 0), never_fits = one_or_more(bits, 1);
+		uint64_t refused = one_or_more(bits, 2), capped = one_or_more(bits, 3);
+		uint64_t blocks = one_or_more(bits, 4);
+#define LONG(count) (unsigned long long)(count), (count) == 1 ? "" : "s"
+#define WAS(count) (count) == 1 ? "was" : "were"
+#define SHARE(count) 100 * (double)(count) / 1000
+		text_format(&expected,
+			"%llu request%s (%.1f%%; the longest has 3001 tokens) exceed%s "
+			"--max-model-len 2048 and %s rejected; --max-model-len 3001 takes all\n",
+			LONG(too_long), SHARE(too_long), too_long == 1 ? "s" : "", WAS(too_long));
+		text_format(&expected,
+			"%llu request%s (%.1f%%; the longest has 129 tokens) need%s more than the "
+			"%llu KV block%s there %s and %s rejected; --kv-blocks 8 takes all\n",
+			LONG(never_fits), SHARE(never_fits), never_fits == 1 ? "s" : "",
+			LONG(blocks), blocks == 1 ? "is" : "are", WAS(never_fits));
+		text_format(&expected,
+			"%llu request%s (%.1f%%) found the router's queue full and %s rejected; a "
+			"larger --router-queue or --replica-limit, or more --replicas, takes %s\n",
+			LONG(refused), SHARE(refused), WAS(refused), refused == 1 ? "it" : "them");
+		text_format(&expected,
+			"the answer%s of %llu request%s (%.1f%%) %s cut short at --max-model-len "
+			"2048\n",
+			capped == 1 ? "" : "s", LONG(capped), SHARE(capped), WAS(capped));
+		outcome.rejected_too_long = too_long;
+		outcome.longest_too_long = 3001;
+		outcome.rejected_never_fits = never_fits;
+		outcome.longest_never_fitting = 129;
+		outcome.kv_blocks = blocks;
+		outcome.fleet.refused = refused;
+		outcome.capped = capped;
+		char *text = warned(&outcome);
+		require(strcmp(text, expected.bytes) == 0, "found\n%sexpected\n%s", text,
+			expected.bytes);
+		free(text);
+		text_deinit(&expected);
+	}
+}
+
 /* Where groups of a fleet have limits of their own, their columns take the requests. */
 Test(summary_fields, warnings_of_a_fleet_name_the_columns)
 {

@@ -373,6 +373,47 @@ Test(replay_config, a_check_refuses_what_its_line_says_and_no_more)
 	}
 }
 
+/* Repetitions end by a number of requests, or by a time that is reached. */
+Test(replay_config, a_loop_needs_an_end)
+{
+	for (uint32_t bits = 0; bits < 1 << 6; bits++) {
+		bool loops = bits & 1, spreads = bits & 2, counts = bits & 4, lasts = bits & 8;
+		bool is_closed = bits & 16, has_rate = bits & 32;
+		struct replay_config config = CONFIG(
+			"loop", loops ? "fresh" : "off", "sessions", is_closed ? "closed" : "open");
+		struct workload_options options;
+		struct arrival_profile profile;
+		struct error error = {0};
+		const char *expected = NULL;
+
+		config.spread_ties = spreads;
+		if (counts) {
+			set(&config, "max-requests", "5");
+		}
+		if (lasts) {
+			set(&config, "duration", "5");
+		}
+		if (has_rate) {
+			set(&config, "rate", "2");
+		}
+		if (spreads && has_rate) {
+			continue; /* refused for another reason */
+		}
+		if (loops && spreads) {
+			expected = "--spread-ties spreads the times of one reading, --loop";
+		} else if (loops && !counts && !lasts) {
+			expected = "--loop repeats the trace until --duration or --max-requests";
+		} else if (loops && !counts && is_closed && has_rate) {
+			expected = "--loop with --sessions closed and a rate";
+		}
+		enum status status = replay_config_workload(&config, &options, &profile, &error);
+		require(status == (expected == NULL ? STATUS_OK : STATUS_USAGE), "%x: %s", bits,
+			error.text);
+		require(expected == NULL || strncmp(error.text, expected, strlen(expected)) == 0,
+			"'%s' does not begin with '%s'", error.text, expected);
+	}
+}
+
 /* A warm-up leaves at least one of the requests that are asked for. */
 Test(replay_config, a_warm_up_leaves_something_to_measure)
 {

@@ -623,6 +623,35 @@ Test(sweep, a_grid_can_be_extended)
 	close_fixture(&fixture);
 }
 
+/* A grid has one to eight options, and what is written is read again. */
+Test(sweep, as_many_options_as_a_grid_has_are_read_again)
+{
+	static const char *const options[] = {"seed=1", "kv-blocks=20,24", "max-requests=5",
+		"warmup=1", "cooldown=1", "gpu=h200", "speedup=2", "loop=off"};
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	for (uint32_t count = 2; count <= SWEEP_PARAMETERS_MAX; count += 2) {
+		struct text command = {0};
+		struct sweep_file sweep;
+		char path[PATH_BYTES];
+		text_add(&command, "sweep trace.jsonl " ENGINE " --force --out one --grid '");
+		for (uint32_t i = 0; i < count; i++) {
+			text_format(&command, "%s%s", i == 0 ? "" : ";", options[i]);
+		}
+		text_add(&command, "'");
+		quire(&fixture, 0, command.bytes, "2 of 2");
+		open_sweep(&fixture, "one", path, &sweep);
+		require_equal(sweep.parameter_count, count);
+		require_equal(sweep.run_count, 2);
+		sweep_file_close(&sweep);
+		quire(&fixture, 0, "report one --out one.html", "");
+		text_deinit(&command);
+	}
+	run_shell(&fixture, 0, "rm one.html");
+	close_fixture(&fixture);
+}
+
 /* A table of fewer runs would lose those that are there; one that failed may go. */
 Test(sweep, a_grid_without_runs_of_the_folder_is_refused)
 {

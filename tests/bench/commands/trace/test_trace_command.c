@@ -155,6 +155,59 @@ Test(trace_command, make_says_what_it_made)
 	free(text);
 }
 
+/* The end of the time or the number of rows, whichever comes first. */
+Test(trace_command, make_ends_by_time_or_by_rows)
+{
+	static const char *const loads[] = {"--arrivals poisson --rate 5 --seed 3",
+		"--arrivals constant --rate 4", "--prefix 64:3 --session-rate 3 --turns 1:4"};
+
+	for (size_t i = 0; i < sizeof(loads) / sizeof(loads[0]); i++) {
+		char make[256];
+		snprintf(make, sizeof(make),
+			"trace make --requests 90 --input 9:99 --output 5 %s --out @/whole.jsonl",
+			loads[i]);
+		require_good(make);
+		for (uint32_t seconds = 1; seconds < 1000; seconds *= 3) {
+			struct process_result whole = shell_run(
+				folder, "awk -F'[:,]' '$2 < %u' whole.jsonl", seconds * 1000);
+			char *line_end = strrchr(make, '@');
+			snprintf(line_end, sizeof(make) - (size_t)(line_end - make),
+				"@/part.jsonl --duration %u", seconds);
+			require_good(make);
+			struct process_result part = shell_run(folder, "cat part.jsonl");
+			require(strcmp(whole.out, part.out) == 0, "%s: found\n%s\nexpected\n%s",
+				make, part.out, whole.out);
+			process_result_free(&whole);
+			process_result_free(&part);
+		}
+	}
+}
+
+/* Longer prompts than a quarter of the longest of a trace are not drawn from. */
+Test(trace_command, lengths_are_drawn_from_prompts_up_to_a_limit)
+{
+	enum { MOST = 1 << 26 };
+	char row[128];
+
+	for (int more = -1; more <= 1; more++) {
+		snprintf(row, sizeof(row),
+			"{\"timestamp\":0,\"input_length\":%d,\"output_length\":3}\n", MOST + more);
+		temporary_write(folder, "lengths.jsonl", row, NULL);
+		if (more > 0) {
+			require_refused("trace make --requests 2 --lengths-from @/lengths.jsonl "
+					"--out @/none.jsonl",
+				"found an input_length of 67108865, expected at most 67108864");
+			continue;
+		}
+		require_good("trace make --requests 2 --lengths-from @/lengths.jsonl "
+			     "--max-context 268435456 --out @/drawn.jsonl");
+		cJSON *stat = json_of("trace stat @/drawn.jsonl --json");
+		require_equal(number(cJSON_GetObjectItem(stat, "input_tokens"), "sum"),
+			2.0 * (MOST + more));
+		cJSON_Delete(stat);
+	}
+}
+
 /* The file says how many tokens an id stands for, which another program may still overrule. */
 Test(trace_command, what_make_writes_can_be_read_without_options)
 {
@@ -558,6 +611,35 @@ Test(trace_command, failed_requests_of_the_source_are_skipped_and_counted)
 			     "source\n") != NULL,
 		"%s", text);
 	free(text);
+}
+
+/* What is noted of a file is noted by every command that reads it whole. */
+Test(trace_command, each_command_notes_what_it_passed_over)
+{
+	static const char *const commands[] = {
+		"trace stat @/burst.csv", "trace convert @/burst.csv --out @/burst.jsonl"};
+
+	for (uint32_t failures = 0; failures <= 3; failures++) {
+		char log[512], note[128] = "note: passed over";
+		int bytes = snprintf(log, sizeof(log),
+			"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+			"1,a,5,2,7,x\n");
+		for (uint32_t i = 0; i < failures; i++) {
+			bytes += snprintf(
+				log + bytes, sizeof(log) - (size_t)bytes, "%u,a,5,0,5,x\n", 2 + i);
+		}
+		if (failures > 0) {
+			snprintf(note, sizeof(note), "note: passed over %u row%s without response",
+				failures, failures == 1 ? "" : "s");
+		}
+		temporary_write(folder, "burst.csv", log, NULL);
+		for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+			char *text = quire_output(folder, 0, commands[i]);
+			require((strstr(text, note) != NULL) == (failures > 0), "%s: %s",
+				commands[i], text);
+			free(text);
+		}
+	}
 }
 
 /* ---- cache ---- */
