@@ -1,5 +1,6 @@
 #include "kernels/attention/decode_tile_sm90.cuh"
 #include "kernels/device/cluster.cuh"
+#include "kernels/device/dynamic_shared.cuh"
 
 /* Decode attention of few rows, which is latency-bound rather than bandwidth-bound. head_dim is
    128, with up to 8 query heads a key/value head (GQA). out (rows, heads, 128) = softmax(query *

@@ -1,5 +1,6 @@
 #include "kernels/attention/decode_owner_sm90.cuh"
 #include "kernels/attention/decode_stream_sm90.cuh"
+#include "kernels/device/dynamic_shared.cuh"
 
 /* Flash decoding on Hopper as decode_sm90.cu, for launches with rows that share blocks or have many
    splits (decode_list.h). The bits are the same.

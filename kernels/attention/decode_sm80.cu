@@ -1,4 +1,5 @@
 #include "kernels/attention/decode.cuh"
+#include "kernels/device/dynamic_shared.cuh"
 #include "kernels/device/mma.cuh"
 #include "kernels/device/shared.cuh"
 
@@ -302,12 +303,11 @@ static __global__ void decode_merge_kernel(decode_arguments a)
 template <int D>
 static int launch(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
 {
-	const int bytes = WARPS * STAGES * SLICE * D * 2 * 2 + WARPS * GROUP_MAX * (D + 2) * 4;
-	cudaError_t error = cudaFuncSetAttribute(
-		decode_attention_kernel<D>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+	const uint32_t bytes = WARPS * STAGES * SLICE * D * 2 * 2 + WARPS * GROUP_MAX * (D + 2) * 4;
+	const int code = allow_shared<decode_attention_kernel<D>>(bytes);
 
-	if (error != cudaSuccess) {
-		return error;
+	if (code != 0) {
+		return code;
 	}
 	decode_attention_kernel<D><<<block_count, WARPS * WARP, bytes, stream>>>(a);
 	decode_merge_kernel<<<dim3(a.row_count, a.shape.head_count), D, 0, stream>>>(a);

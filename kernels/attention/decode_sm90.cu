@@ -1,4 +1,5 @@
 #include "kernels/attention/decode_stream_sm90.cuh"
+#include "kernels/device/dynamic_shared.cuh"
 
 /* Flash decoding on Hopper, for enough rows to be bandwidth-bound. head_dim D is 64 or 128, with up
    to 8 query heads a key/value head (GQA). out (rows, heads, D) = softmax(query * K^T * scale) * V,

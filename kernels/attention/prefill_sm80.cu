@@ -1,4 +1,5 @@
 #include "kernels/attention/prefill.cuh"
+#include "kernels/device/dynamic_shared.cuh"
 #include "kernels/device/mma.cuh"
 #include "kernels/device/shared.cuh"
 
@@ -264,12 +265,11 @@ static __global__ void __launch_bounds__(WARPS *WARP) prefill_attention_kernel(p
 
 template <int D> static int launch(const prefill_arguments &a, cudaStream_t stream)
 {
-	const int bytes = QUERY_TILE * D * 2 + STAGES * KEY_TILE * D * 2 * 2;
-	cudaError_t error = cudaFuncSetAttribute(
-		prefill_attention_kernel<D>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+	const uint32_t bytes = QUERY_TILE * D * 2 + STAGES * KEY_TILE * D * 2 * 2;
+	const int code = allow_shared<prefill_attention_kernel<D>>(bytes);
 
-	if (error != cudaSuccess) {
-		return (int)error;
+	if (code != 0) {
+		return code;
 	}
 	dim3 grid(a.tile_count, a.shape.head_count, PREFILL_QUERY_TILE / QUERY_TILE);
 	prefill_attention_kernel<D><<<grid, WARPS * WARP, bytes, stream>>>(a);

@@ -1,3 +1,4 @@
+#include "kernels/device/dynamic_shared.cuh"
 #include "kernels/device/math.cuh"
 #include "kernels/device/shared.cuh"
 #include "kernels/device/sm90.h"

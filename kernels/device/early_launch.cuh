@@ -4,7 +4,6 @@
 #include "kernels/op/launch.h"
 
 #include <cuda_runtime.h>
-#include <atomic>
 #include <stdint.h>
 
 /* Programmatic dependent launch (PDL, sm_90): a kernel starts while the one before it still runs.
@@ -47,26 +46,6 @@ __device__ inline void dependents_launch()
 #if __CUDA_ARCH__ >= 900
 	asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
 #endif
-}
-
-/* Lets a kernel use so much dynamic shared memory on the current device. Telling the driver takes
-   0.4 us, an eighth of a launch, so it is told only of more than before. Returns a cudaError_t. */
-template <auto KERNEL> static int allow_shared(uint32_t bytes)
-{
-	enum { DEVICES = 16 };
-	static std::atomic<uint32_t> allowed[DEVICES];
-	int device = 0;
-
-	int code = (int)cudaGetDevice(&device);
-	if (code != 0 || (device < DEVICES && bytes <= allowed[device])) {
-		return code;
-	}
-	code = (int)cudaFuncSetAttribute(
-		KERNEL, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-	if (code == 0 && device < DEVICES) {
-		allowed[device] = bytes;
-	}
-	return code;
 }
 
 /* Launches a kernel that calls dependency_wait(), with clusters of these dimensions. PDL and

@@ -2,6 +2,7 @@
 #define KERNELS_LINEAR_LINEAR_SM90_CUH
 
 #include "kernels/linear/linear.h"
+#include "kernels/device/dynamic_shared.cuh"
 #include "kernels/device/early_launch.cuh"
 #include "kernels/device/math.cuh"
 #include "kernels/device/shared.cuh"

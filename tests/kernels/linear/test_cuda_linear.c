@@ -485,31 +485,48 @@ static void check_tall(
 	}
 }
 
-static void check_tall_shape(
-	uint32_t rows, uint32_t width, uint32_t outputs, struct cublaslt *library)
+static struct streamed open_products(uint32_t rows, uint32_t width, uint32_t outputs)
 {
-	const struct linear_shape shape = {width, outputs, 1, false, false};
-	struct streamed all = {
+	return (struct streamed){
 		.in = tensor_random((size_t)rows * width, width + rows),
 		.weight = tensor_random((size_t)outputs * width, outputs),
 		.bias = tensor_random(outputs, 5),
 		.linear = tensor_poisoned((size_t)rows * outputs),
 		.silu = tensor_poisoned((size_t)rows * outputs / 2),
 	};
+}
+
+static void ask_library(struct streamed *all, const struct linear_shape *shape, uint32_t rows,
+	bool has_bias, struct cublaslt *library)
+{
+	must(cublaslt_linear(library, all->linear.device, all->in.device, all->weight.device,
+		     has_bias ? all->bias.device : NULL, rows, shape->input_count,
+		     shape->output_count, NULL),
+		"cublaslt_linear");
+	must(silu_mul(all->silu.device, all->linear.device, rows, shape->output_count / 2, NULL),
+		"silu_mul");
+}
+
+static void close_products(struct streamed *all)
+{
+	tensor_free(&all->in);
+	tensor_free(&all->weight);
+	tensor_free(&all->bias);
+	tensor_free(&all->linear);
+	tensor_free(&all->silu);
+}
+
+static void check_tall_shape(
+	uint32_t rows, uint32_t width, uint32_t outputs, struct cublaslt *library)
+{
+	const struct linear_shape shape = {width, outputs, 1, false, false};
+	struct streamed all = open_products(rows, width, outputs);
 
 	for (uint32_t i = 0; i < 2; i++) {
-		must(cublaslt_linear(library, all.linear.device, all.in.device, all.weight.device,
-			     i == 0 ? NULL : all.bias.device, rows, width, outputs, NULL),
-			"cublaslt_linear");
-		must(silu_mul(all.silu.device, all.linear.device, rows, outputs / 2, NULL),
-			"silu_mul");
+		ask_library(&all, &shape, rows, i == 1, library);
 		check_tall(&all, &shape, rows, i == 1);
 	}
-	tensor_free(&all.in);
-	tensor_free(&all.weight);
-	tensor_free(&all.bias);
-	tensor_free(&all.linear);
-	tensor_free(&all.silu);
+	close_products(&all);
 }
 
 /* Inputs of one stage, of less than a ring and of many rounds; each tile and its neighbours. */
@@ -524,6 +541,39 @@ Test(cuda_linear, tall_kernels_add_in_the_order_of_the_library)
 		const uint32_t *shape = shapes[i % COUNT(shapes)];
 		check_tall_shape(rows[i / COUNT(shapes)], shape[0], shape[1], library);
 	}
+	cublaslt_close(library);
+}
+
+/* Rows of prompts have the bits of the library by the path that serves them, at the first and last
+   row of each path; weights with split-K too, which are one chain there. */
+Test(cuda_linear, prompts_have_the_bits_of_the_library)
+{
+	static const struct linear_shape shapes[] = {{2048, 1024, 1, false, false},
+		{3072, 1024, 1, false, false}, {1024, 4096, 1, false, false},
+		{1024, 6144, 1, true, false}, {2048, 2048, 1, false, false},
+		{6144, 2048, 1, false, false}, {2048, 4096, 1, false, false},
+		{2048, 12288, 1, true, false}};
+	static const uint32_t rows[] = {1, 4, 5, 8, 9, 64, 65, 72, 73, 128, 129, 160, 161, 224, 225,
+		256, 257, 384, 385, 392, 393, 512, 513, 1024, 1025};
+	const struct linear_device device = linear_device(kernel_path_of_device());
+	struct cublaslt *library;
+	uint32_t own = 0;
+
+	must(cublaslt_open(&library), "cublaslt_open");
+	for (uint32_t i = 0; i < COUNT(shapes) * COUNT(rows); i++) {
+		const struct linear_shape *shape = &shapes[i % COUNT(shapes)];
+		const uint32_t count = rows[i / COUNT(shapes)];
+		const struct linear_plan plan = linear_plan(shape, count, false, &device);
+		if (plan.path == LINEAR_CUBLASLT) {
+			continue;
+		}
+		struct streamed all = open_products(count, shape->input_count, shape->output_count);
+		ask_library(&all, shape, count, false, library);
+		expect_streamed(&plan, &all, false);
+		close_products(&all);
+		own++;
+	}
+	cr_expect(own > 100 || kernel_path_of_device() != KERNEL_PATH_SM90, "%u products", own);
 	cublaslt_close(library);
 }
 
