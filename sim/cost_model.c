@@ -238,7 +238,7 @@ static void fill_runner(struct runner *out, struct price_tables *tables, bool ow
 		.name = "sim",
 		.state = state,
 		.is_computing = false,
-		.spread = tables->pricer.spread,
+		.spread = operation_spread(&tables->pricer.floors),
 		.execute = cost_model_execute,
 		/* Profiles of rates do not model what launching ahead saves. */
 		.launch = tables->is_calibrated ? cost_model_launch : NULL,

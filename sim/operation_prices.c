@@ -56,8 +56,8 @@ enum operation_variable operation_term_y(enum operation_term term)
 
 bool operation_term_may_lack(enum operation_term term)
 {
-	return term == OPERATION_TERM_kv_each || term == OPERATION_TERM_kv_long ||
-	       term == OPERATION_TERM_kv_long_rows;
+	return term == OPERATION_TERM_kv_each || term == OPERATION_TERM_kv_each_far ||
+	       term == OPERATION_TERM_kv_long || term == OPERATION_TERM_kv_long_rows;
 }
 
 struct operation_sharing operation_sharing_of(const struct model_config *shape)
@@ -72,11 +72,11 @@ struct operation_sharing operation_sharing_of(const struct model_config *shape)
 	};
 }
 
-struct prefill_spread operation_spread(const struct operation_prices *prices)
+struct prefill_spread operation_spread(const struct operation_floors *floors)
 {
 	return (struct prefill_spread){
-		.heads = prices->shape.num_attention_heads,
-		.multiprocessors = (uint32_t)prices->limits.multiprocessors,
+		.heads = (uint32_t)floors->query_heads,
+		.multiprocessors = (uint32_t)floors->multiprocessors,
 	};
 }
 

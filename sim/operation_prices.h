@@ -49,6 +49,8 @@
 	X(kv_shared, DEARER, CONTEXT, DISTINCT, DECODE_CONTEXT,                                    \
 		"K and V read once, for many rows")                                                \
 	X(kv_each, RAMP, CONTEXT, SHARED_EACH, NONE, "shared tokens that every row reads")         \
+	X(kv_each_far, CHEAPER, CONTEXT, SHARED_EACH, REREAD_SPAN,                                 \
+		"the same from memory, far apart")                                                 \
 	X(kv_again, CHEAPER, CONTEXT, SHARED, ONE, "shared tokens, too few to be read once")       \
 	X(kv_merge, CHEAPER, CONTEXT, SHARED, DECODE_ROWS, "shared parts of a row, merged")        \
 	X(kv_long, RAMP, CONTEXT, LONG_STEP, NONE, "attention with a long row")                    \
@@ -188,9 +190,6 @@ struct operation_prices {
 	struct operation_parts terms[OPERATION_TERM_COUNT];
 };
 
-/* What prefill attention spreads its tiles over. */
-struct prefill_spread operation_spread(const struct operation_prices *prices);
-
 /* What the operations take at the limits, in ns. Weights are read once a step, K and V once for
    all rows that share them. */
 struct operation_floors {
@@ -200,6 +199,9 @@ struct operation_floors {
 	double pair;			/* a prompt token and one that it attends to */
 	double query_heads, multiprocessors;
 };
+
+/* What prefill attention spreads its tiles over; nothing, where the floors are 0. */
+struct prefill_spread operation_spread(const struct operation_floors *floors);
 
 void operation_floors_of(struct operation_floors *out, const struct operation_limits *limits,
 	const struct model_config *shape);

@@ -66,7 +66,8 @@ static void add_term(struct operation_section_sum *sum, enum operation_term term
 	if (ns == 0) {
 		return;
 	}
-	bool is_shared = operation_term_x(term) == OPERATION_VARIABLE_SHARED;
+	bool is_shared = operation_term_x(term) == OPERATION_VARIABLE_SHARED ||
+			 operation_term_x(term) == OPERATION_VARIABLE_SHARED_EACH;
 	bool is_distinct = operation_term_x(term) == OPERATION_VARIABLE_DISTINCT &&
 			   parts->at[parts->count - 1] <= 1;
 	switch (operation_term_kind(term)) {
@@ -104,7 +105,6 @@ void operation_pricer_init(struct operation_pricer *out, const struct operation_
 	memset(out, 0, sizeof(*out));
 	operation_floors_of(&out->floors, &prices->limits, &prices->shape);
 	out->sharing = prices->sharing;
-	out->spread = operation_spread(prices);
 	for (uint32_t i = 0; i < OPERATION_TERM_COUNT; i++) {
 		enum operation_term term = (enum operation_term)i;
 		add_term(&out->sections[operation_term_section(term)], term, &prices->terms[i]);

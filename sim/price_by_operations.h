@@ -59,7 +59,6 @@ struct operation_section_sum {
 struct operation_pricer {
 	struct operation_floors floors;
 	struct operation_sharing sharing;
-	struct prefill_spread spread;
 	struct operation_section_sum sections[OPERATION_SECTIONS];
 };
 

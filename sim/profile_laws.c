@@ -51,21 +51,34 @@ static const char *fault_of(const struct operation_parts *parts, enum operation_
 	return NULL;
 }
 
-/* What one more token of context costs at least, where none is shared. */
-static double kv_token_ns(const struct operation_prices *prices)
+static double sum_of_parts(const struct operation_prices *prices, enum operation_term term)
 {
-	static const enum operation_term terms[] = {
-		OPERATION_TERM_kv_reread, OPERATION_TERM_kv_shared};
-	const struct operation_parts *all = &prices->terms[OPERATION_TERM_kv_all];
-	double ns = all->count > 0 ? all->ns[0] : 0;
+	const struct operation_parts *parts = &prices->terms[term];
+	double ns = 0;
 
-	for (uint32_t t = 0; t < sizeof(terms) / sizeof(terms[0]); t++) {
-		const struct operation_parts *parts = &prices->terms[terms[t]];
-		for (uint32_t i = 0; i < parts->count; i++) {
-			ns += parts->ns[i];
-		}
+	for (uint32_t i = 0; i < parts->count; i++) {
+		ns += parts->ns[i];
 	}
 	return ns;
+}
+
+static double all_token_ns(const struct operation_prices *prices)
+{
+	const struct operation_parts *all = &prices->terms[OPERATION_TERM_kv_all];
+
+	return all->count > 0 ? all->ns[0] : 0;
+}
+
+double operation_distinct_token_ns(const struct operation_prices *prices)
+{
+	return all_token_ns(prices) + sum_of_parts(prices, OPERATION_TERM_kv_reread) +
+	       sum_of_parts(prices, OPERATION_TERM_kv_shared);
+}
+
+double operation_shared_token_ns(const struct operation_prices *prices)
+{
+	return all_token_ns(prices) + sum_of_parts(prices, OPERATION_TERM_kv_each) +
+	       sum_of_parts(prices, OPERATION_TERM_kv_each_far);
 }
 
 bool operation_prices_are_sound(
@@ -83,7 +96,14 @@ bool operation_prices_are_sound(
 	operation_floors_of(&floors, &prices->limits, &prices->shape);
 	*term = OPERATION_TERM_kv_all;
 	*expected = "prices of K and V that are no less than their bytes take at read_rate";
-	return kv_token_ns(prices) >= floors.kv_token * (1 - tolerated);
+	double token_ns = operation_distinct_token_ns(prices);
+	if (!(token_ns >= floors.kv_token * (1 - tolerated))) {
+		return false;
+	}
+	*term = prices->terms[OPERATION_TERM_kv_each_far].count > 0 ? OPERATION_TERM_kv_each_far
+								    : OPERATION_TERM_kv_each;
+	*expected = "prices of shared tokens that are no more than those of others";
+	return operation_shared_token_ns(prices) <= token_ns * (1 + tolerated);
 }
 
 /* ---- steps of a grid ---- */
@@ -301,7 +321,7 @@ static void try_grid(struct trial *trial)
 			.context = contexts[i / PREFIXES / TOKENS % CONTEXTS],
 			.tokens = tokens[i / PREFIXES % TOKENS],
 			.prefix = prefixes[i % PREFIXES],
-			.spread = trial->pricer->spread,
+			.spread = operation_spread(&trial->pricer->floors),
 		};
 		bool is_empty = trial->place.rows + trial->place.tokens == 0;
 		bool is_again = (trial->place.rows == 0 && trial->place.context != contexts[0]) ||

@@ -11,13 +11,15 @@
      3. a mixed step costs at least the dearer of its two kinds of rows alone, and at most 1.25
 	times their sum;
      4. one more row, prompt token or token of context adds at most 5 %, but at an edge that the
-	profile names.
+	profile names;
+     5. shared tokens that every row reads cost no more than tokens that no other row holds.
 
    Over the edge `sharing` a step may also cost less than a smaller one: with a row more the engine
    reads once what every row has read for itself. So the first law compares steps on one side of
    it.
 
-   Non-negative prices and rising parts make the first three true (sim/price_by_operations.h). */
+   Non-negative prices and rising parts make the first three true (sim/price_by_operations.h), and
+   prices of shared tokens within that of a token the fifth. */
 
 /* Where a step's time may jump. X(name, between which steps) */
 #define PRICE_EDGE_LIST(X)                                                                         \
@@ -38,10 +40,15 @@ enum price_edge {
 
 const char *price_edge_name(enum price_edge edge);
 
-/* Whether the prices are non-negative numbers, parts rise, and K and V cost at least what memory
-   takes to deliver them. *term: the one that is not so. */
+/* Whether the prices are non-negative numbers, parts rise, K and V cost at least what memory takes
+   to deliver them, and shared ones no more than others. *term: the one that is not so. */
 bool operation_prices_are_sound(
 	const struct operation_prices *prices, enum operation_term *term, const char **expected);
+
+/* What a token of context costs at least where no other row holds it, in ns, and what a shared one
+   costs at most where every row reads it. */
+double operation_distinct_token_ns(const struct operation_prices *prices);
+double operation_shared_token_ns(const struct operation_prices *prices);
 
 /* Tries the laws on a grid of steps. edges: bits of enum price_edge. STATUS_INPUT, with the law and
    a pair of steps, where one is broken. */

@@ -90,6 +90,7 @@ static const struct {
 	PARTS(kv_late, late_parts),
 	PARTS(kv_shared, shared_parts),
 	PARTS(kv_each, once),
+	PARTS(kv_each_far, once), /* set_far_part() */
 	PARTS(kv_again, again_parts),
 	PARTS(kv_merge, merge_parts),
 	PARTS(kv_long, once),
@@ -129,9 +130,9 @@ static void append_part(struct operation_parts *parts, double at)
 static void set_logged_parts(struct operation_prices *prices, const struct calibrate_setup *setup)
 {
 	static const enum operation_term not_logged[] = {OPERATION_TERM_kv_shared,
-		OPERATION_TERM_kv_each, OPERATION_TERM_kv_again, OPERATION_TERM_kv_merge,
-		OPERATION_TERM_kv_first, OPERATION_TERM_kv_late, OPERATION_TERM_kv_long,
-		OPERATION_TERM_kv_long_rows, OPERATION_TERM_prefill_chain,
+		OPERATION_TERM_kv_each, OPERATION_TERM_kv_each_far, OPERATION_TERM_kv_again,
+		OPERATION_TERM_kv_merge, OPERATION_TERM_kv_first, OPERATION_TERM_kv_late,
+		OPERATION_TERM_kv_long, OPERATION_TERM_kv_long_rows, OPERATION_TERM_prefill_chain,
 		OPERATION_TERM_eager_wide};
 	struct operation_parts *beside = &prices->terms[OPERATION_TERM_kv_beside];
 	struct operation_parts *reread = &prices->terms[OPERATION_TERM_kv_reread];
@@ -154,6 +155,20 @@ static void set_logged_parts(struct operation_prices *prices, const struct calib
 	}
 }
 
+/* Shared tokens that every row reads come from the L2 cache again where the readings are close, and
+   from memory where more than the cache holds (50 MB of an H200) is read between them. The price
+   rises in proportion to the distance, so blocks with close readings and blocks with far ones add
+   up to their mean distance. A second part, which would be dear at smaller distances already, is
+   wrong for such mixtures. */
+static void set_far_part(struct operation_prices *prices, const struct calibrate_setup *setup)
+{
+	const double cache_bytes = 64 << 20;
+	double token_bytes = 2.0 * MODEL_ELEMENT_BYTES * setup->shape.num_key_value_heads *
+			     setup->shape.head_dim; /* K and V of a layer */
+
+	prices->terms[OPERATION_TERM_kv_each_far].at[0] = rounded(token_bytes / cache_bytes);
+}
+
 static void set_parts(struct operation_prices *prices, const struct calibrate_setup *setup)
 {
 	for (uint32_t t = 0; t < OPERATION_TERM_COUNT; t++) {
@@ -161,6 +176,7 @@ static void set_parts(struct operation_prices *prices, const struct calibrate_se
 		parts->count = parts_of[t].count;
 		memcpy(parts->at, parts_of[t].at, parts->count * sizeof(parts->at[0]));
 	}
+	set_far_part(prices, setup);
 	if (setup->is_step_log) {
 		set_logged_parts(prices, setup);
 	}
@@ -459,6 +475,21 @@ static void take_prices(struct operation_prices *prices, const struct system *sy
 	}
 }
 
+/* Reading a shared token for each row again takes at most as long as reading another. The prices of
+   both are fitted to different steps, so that the sum may come out a few percent above. */
+static void bound_shared(struct operation_prices *prices)
+{
+	static const enum operation_term terms[] = {
+		OPERATION_TERM_kv_each_far, OPERATION_TERM_kv_each};
+
+	for (uint32_t i = 0; i < sizeof(terms) / sizeof(terms[0]); i++) {
+		double *ns = &prices->terms[terms[i]].ns[0];
+		double excess =
+			operation_shared_token_ns(prices) - operation_distinct_token_ns(prices);
+		*ns = excess > 0 ? rounded(fmax(0, *ns - excess)) : *ns;
+	}
+}
+
 /* A row or token of an eager step adds at most this share of the shortest step that has one, so
    that the four terms that it enters stay below the 5 % of sim/profile_laws.h. */
 static const double eager_share_most = 0.012;
@@ -542,6 +573,7 @@ void calibrate_prices(struct operation_prices *out, const struct calibrate_point
 	}
 	set_parts(out, setup);
 	fit_side(out, false, points, setup);
+	bound_shared(out);
 	fit_side(out, true, points, setup);
 }
 

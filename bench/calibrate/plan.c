@@ -74,6 +74,7 @@ static const struct scene scenes[] = {
 	{SCENE_DECODE_SWEEP, .rows = 16, .tokens = 800, .spread = 60, .longest = 16000},
 	{SCENE_DECODE_SWEEP, .rows = 48, .tokens = 1200, .spread = 80, .prefix = 1024,
 		.groups = 12},
+	{SCENE_DECODE_SWEEP, .rows = 24, .tokens = 1800, .spread = 60, .prefix = 1024, .groups = 4},
 	{SCENE_DECODE_SWEEP, .rows = 64, .tokens = 1600, .spread = 60},
 	{SCENE_DECODE_SWEEP, .rows = 6, .tokens = 50000, .spread = 60},
 	{SCENE_MIXED, .rows = 5, .tokens = 40, .spread = 60, .is_between = true},
@@ -100,8 +101,10 @@ static const struct scene scenes[] = {
 	{SCENE_MIXED, .rows = 511, .tokens = 300},
 	{SCENE_MIXED, .rows = 8, .tokens = 4000, .spread = 60, .groups = 4, .longest = 3500},
 	{SCENE_DECODE_SWEEP, .rows = 24, .tokens = 3000, .spread = 60, .prefix = 2048, .groups = 6},
+	{SCENE_DECODE_SWEEP, .rows = 16, .tokens = 1200, .spread = 60, .prefix = 1536, .groups = 6},
 	{SCENE_DECODE_SWEEP, .rows = 32, .tokens = 1500, .spread = 80, .prefix = 32768,
 		.groups = 4},
+	{SCENE_DECODE_SWEEP, .rows = 4, .tokens = 3000, .spread = 80, .prefix = 28672, .groups = 1},
 	{SCENE_DECODE_SWEEP, .rows = 64, .tokens = 600, .spread = 60, .longest = 64000},
 	{SCENE_MIXED, .rows = 1, .tokens = 12000},
 	{SCENE_MIXED, .rows = 24, .tokens = 1500, .spread = 60, .prefix = 1536, .common = 1024},
@@ -126,6 +129,8 @@ static const struct scene scenes[] = {
 	{SCENE_PREFILL_BATCH, .rows = 16, .tokens = 500, .spread = 60, .prefix = 1024, .groups = 4},
 	{SCENE_PREFILL_BATCH, .rows = 2, .tokens = 60, .spread = 50},
 	{SCENE_PREFILL_BATCH, .rows = 4, .tokens = 3500, .spread = 50},
+	{SCENE_DECODE_SWEEP, .rows = 12, .tokens = 2500, .spread = 70, .prefix = 1024, .groups = 3},
+	{SCENE_DECODE_SWEEP, .rows = 3, .tokens = 6000, .spread = 60, .prefix = 16384, .groups = 1},
 	{SCENE_PREFILL_BATCH, .rows = 8, .tokens = 250, .spread = 60, .prefix = 32768},
 	{SCENE_PREFILL_BATCH, .rows = 3, .tokens = 700, .spread = 60, .prefix = 40960},
 	{SCENE_DECODE_SWEEP, .rows = 6, .tokens = 1000, .spread = 60, .longest = 128000},
@@ -236,6 +241,44 @@ static double decode_seconds(
 	return step_seconds(planner, &counts);
 }
 
+/* ---- the pool ---- */
+
+enum {
+	OUTPUT_ROOM = SWEEP_LEAD_MOST + SWEEP_STEPS * SWEEP_SIZE_COUNT + 8, /* tokens of a row */
+};
+
+static uint64_t pool_tokens(const struct calibrate_plan *plan)
+{
+	return (uint64_t)plan->kv_blocks * plan->block_size * 9 / 10;
+}
+
+static bool has_groups(const struct scene *scene)
+{
+	return scene->groups > 0 && scene->kind != SCENE_MIXED;
+}
+
+/* Tokens of the pool that a scene takes beside its rows: prefixes that they share, its long row,
+   and prompts. */
+static uint64_t tokens_beside_rows(const struct calibrate_plan *plan, const struct scene *scene)
+{
+	const uint64_t fixed = scene->longest + plan->block_size;
+	const uint64_t prompt = plan->max_num_batched_tokens + plan->block_size + scene->prefix;
+
+	if (scene->kind == SCENE_MIXED) {
+		return fixed + u32_max(1, scene->groups) * prompt + scene->common;
+	}
+	return fixed + (has_groups(scene) ? (uint64_t)scene->groups * scene->prefix : 0);
+}
+
+/* Tokens of the pool that a row takes, with its output. */
+static uint64_t tokens_of_row(
+	const struct calibrate_plan *plan, const struct scene *scene, uint32_t tokens)
+{
+	bool has_own_prefix = scene->kind != SCENE_MIXED && !has_groups(scene);
+
+	return tokens + OUTPUT_ROOM + plan->block_size + (has_own_prefix ? scene->prefix : 0);
+}
+
 /* ---- rows ---- */
 
 static uint32_t draw_around(struct random *random, uint32_t tokens, uint32_t spread)
@@ -243,6 +286,25 @@ static uint32_t draw_around(struct random *random, uint32_t tokens, uint32_t spr
 	uint32_t reach = (uint32_t)((uint64_t)tokens * spread / 100);
 
 	return u32_max(1, tokens - reach + random_range(random, 0, 2 * reach));
+}
+
+/* Draws the lengths of a scene's rows. Returns how many rows have room in the pool: what is not
+   stored there would be computed, which takes long. */
+static uint32_t draw_rows(struct planner *planner, const struct scene *scene, uint32_t *tokens)
+{
+	uint64_t room = pool_tokens(planner->plan) - tokens_beside_rows(planner->plan, scene);
+	bool has_longest = scene->kind == SCENE_DECODE_SWEEP && scene->longest > 0;
+
+	for (uint32_t i = 0; i < scene->rows; i++) {
+		tokens[i] = draw_around(&planner->random, scene->tokens, scene->spread);
+		tokens[i] = i == 0 && has_longest ? scene->longest : tokens[i];
+		uint64_t taken = tokens_of_row(planner->plan, scene, tokens[i]);
+		if (i > 0 && taken > room) {
+			return i;
+		}
+		room -= i == 0 && has_longest ? 0 : u64_min(room, taken);
+	}
+	return scene->rows;
 }
 
 /* A prompt of length tokens. The first `prefix` of them have ids from first_id on, the others no
@@ -450,42 +512,41 @@ static uint32_t sweep_lead(const struct planner *planner, uint64_t rows, uint64_
 	return u32_min(SWEEP_LEAD_MOST, 1 + (uint32_t)(COOL_DOWN_S / each_s));
 }
 
-static void play_decode_sweep(struct planner *planner, const struct scene *scene)
+static void play_decode_sweep(struct planner *planner, const struct scene *whole)
 {
-	uint32_t most =
-		ends_within(planner, scene->rows, scene->prefix + scene->tokens, SWEEP_ENDS_S);
 	uint32_t *lengths = planner->lengths; /* tokens to compute */
-	uint32_t *tokens = memory_take(scene->rows, sizeof(*tokens));
-	uint32_t *steps = memory_take(scene->rows, sizeof(*steps));
-	uint64_t *first_ids = memory_take(scene->groups + 1, sizeof(*first_ids));
+	uint32_t *tokens = memory_take(whole->rows, sizeof(*tokens));
+	uint32_t *steps = memory_take(whole->rows, sizeof(*steps));
+	uint64_t *first_ids = memory_take(whole->groups + 1, sizeof(*first_ids));
 	uint64_t context = 0, computed = 0;
+	struct scene scene = *whole;
 
-	for (uint32_t i = 0; i < scene->groups; i++) {
-		first_ids[i] = take_ids(planner, scene->prefix);
+	scene.rows = draw_rows(planner, whole, tokens);
+	uint32_t most = ends_within(planner, scene.rows, scene.prefix + scene.tokens, SWEEP_ENDS_S);
+	for (uint32_t i = 0; i < scene.groups; i++) {
+		first_ids[i] = take_ids(planner, scene.prefix);
 	}
-	for (uint32_t i = 0; i < scene->rows; i++) {
+	for (uint32_t i = 0; i < scene.rows; i++) {
 		uint32_t stored;
-		tokens[i] = draw_around(&planner->random, scene->tokens, scene->spread);
-		tokens[i] = i == 0 && scene->longest > 0 ? scene->longest : tokens[i];
-		uint32_t length = context_length(planner, scene->prefix + tokens[i], most, &stored);
+		uint32_t length = context_length(planner, scene.prefix + tokens[i], most, &stored);
 		lengths[i] = length - stored;
 		context += length;
 		computed += lengths[i];
 	}
-	uint32_t last = step_of_prompt(planner, lengths, scene->rows, steps);
-	uint32_t lead = sweep_lead(planner, scene->rows, context);
-	for (uint32_t i = 0; i < scene->rows; i++) {
-		uint32_t output = 1 + last - steps[i] + lead + SWEEP_STEPS * sizes_above(scene, i);
+	uint32_t last = step_of_prompt(planner, lengths, scene.rows, steps);
+	uint32_t lead = sweep_lead(planner, scene.rows, context);
+	for (uint32_t i = 0; i < scene.rows; i++) {
+		uint32_t output = 1 + last - steps[i] + lead + SWEEP_STEPS * sizes_above(&scene, i);
 		uint64_t first_id =
-			scene->groups > 0 ? first_ids[i % scene->groups] : planner->next_id;
-		add_context(planner, first_id, scene->prefix, tokens[i], most, output);
+			scene.groups > 0 ? first_ids[i % scene.groups] : planner->next_id;
+		add_context(planner, first_id, scene.prefix, tokens[i], most, output);
 	}
-	planner->seconds += sweep_seconds(planner, scene, context);
-	planner->seconds += lead * decode_seconds(planner, scene->rows, context,
-					   u64_max(scene->longest, context / scene->rows));
+	planner->seconds += sweep_seconds(planner, &scene, context);
+	planner->seconds += lead * decode_seconds(planner, scene.rows, context,
+					   u64_max(scene.longest, context / scene.rows));
 	planner->seconds +=
-		(last + 1) * prompt_seconds(planner, scene->rows / (last + 1) + 1,
-				     context / scene->rows, computed / scene->rows + 1, 0, 0);
+		(last + 1) * prompt_seconds(planner, scene.rows / (last + 1) + 1,
+				     context / scene.rows, computed / scene.rows + 1, 0, 0);
 	free(first_ids);
 	free(steps);
 	free(tokens);
@@ -596,26 +657,27 @@ static uint32_t play_turns(struct planner *planner, const struct scene *scene, b
 	return WAIT + OUTPUT * count;
 }
 
-static void play_mixed(struct planner *planner, const struct scene *scene)
+static void play_mixed(struct planner *planner, const struct scene *whole)
 {
 	enum { STEPS_MOST = 32 };
-	uint32_t each = scene->common + scene->tokens, steps = 0;
-	uint64_t first_id = take_ids(planner, scene->common);
-	uint32_t most = u32_min(ends_within(planner, scene->rows, each, MIXED_ENDS_S),
-		u32_max(4, planner->plan->max_num_batched_tokens / scene->rows));
+	uint32_t each = whole->common + whole->tokens, steps = 0;
+	uint64_t first_id = take_ids(planner, whole->common);
+	struct scene scene = *whole;
 
+	scene.rows = draw_rows(planner, whole, planner->lengths);
+	uint32_t most = u32_min(ends_within(planner, scene.rows, each, MIXED_ENDS_S),
+		u32_max(4, planner->plan->max_num_batched_tokens / scene.rows));
 	set_heat(planner);
-	for (uint32_t i = 0; i < scene->rows; i++) {
-		uint32_t own = draw_around(&planner->random, scene->tokens, scene->spread);
-		add_context(planner, scene->common > 0 ? first_id : planner->next_id, scene->common,
-			own, most, STEPS_MOST);
+	for (uint32_t i = 0; i < scene.rows; i++) {
+		add_context(planner, scene.common > 0 ? first_id : planner->next_id, scene.common,
+			planner->lengths[i], most, STEPS_MOST);
 	}
-	for (uint32_t i = 0; i < u32_max(1, scene->groups); i++) {
-		steps = play_turns(planner, scene, i == 0);
+	for (uint32_t i = 0; i < u32_max(1, scene.groups); i++) {
+		steps = play_turns(planner, &scene, i == 0);
 	}
 	check(steps <= STEPS_MOST - 2);
 	planner->seconds +=
-		decode_seconds(planner, scene->rows, (uint64_t)scene->rows * each, each) * steps;
+		decode_seconds(planner, scene.rows, (uint64_t)scene.rows * each, each) * steps;
 }
 
 /* Prompts one after the other for some seconds, then a decoding sequence: how the clock falls, and
@@ -662,12 +724,8 @@ static void play(struct planner *planner, const struct scene *scene, uint32_t in
    tokens than the pool has room for and than a sequence may have. */
 static bool fit_scene(const struct calibrate_plan *plan, struct scene *scene)
 {
-	enum { OUTPUT_ROOM = SWEEP_LEAD_MOST + SWEEP_STEPS * SWEEP_SIZE_COUNT + 8 };
-	bool is_shared = scene->groups > 0 && scene->kind != SCENE_MIXED;
-	uint64_t pool = (uint64_t)plan->kv_blocks * plan->block_size * 9 / 10;
+	uint64_t pool = pool_tokens(plan);
 	uint64_t tokens = (uint64_t)scene->tokens * (100 + scene->spread) / 100;
-	uint64_t own = scene->tokens + OUTPUT_ROOM + plan->block_size;
-	uint64_t fixed = scene->longest + plan->block_size;
 	uint32_t seats = plan->max_num_seqs;
 
 	if (scene->kind == SCENE_PROMPTS || scene->kind == SCENE_BURST) {
@@ -676,18 +734,13 @@ static bool fit_scene(const struct calibrate_plan *plan, struct scene *scene)
 	}
 	if (scene->kind == SCENE_MIXED) {
 		seats -= u32_min(seats, u32_max(1, scene->groups));
-		fixed += u32_max(1, scene->groups) *
-				 (plan->max_num_batched_tokens + plan->block_size + scene->prefix) +
-			 scene->common;
 		tokens = u64_max(
 			tokens + scene->common, plan->max_num_batched_tokens + scene->prefix);
-	} else if (is_shared) {
-		fixed += (uint64_t)scene->groups * scene->prefix;
-		tokens += scene->prefix;
 	} else {
-		own += scene->prefix;
 		tokens += scene->prefix;
 	}
+	uint64_t fixed = tokens_beside_rows(plan, scene);
+	uint64_t own = tokens_of_row(plan, scene, scene->tokens);
 	uint64_t longest = u64_max(tokens, scene->longest) + OUTPUT_ROOM + plan->block_size;
 	if (longest > plan->max_model_len || fixed + own > pool || seats == 0) {
 		return false;

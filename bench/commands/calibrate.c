@@ -362,8 +362,11 @@ static const struct option options[] = {
 			"own, where the log's had none"},
 	{"host-row-us", OPTION_MILLIONTHS, REQUEST(steps.host_row_us), .argument = "US",
 		.maximum = UINT64_C(1000000) * 1000000, .help = "and each of its rows"},
-	{FROM_TABLE("block-size"), .help = "of the log's engine; 16 unless given"},
-	{FROM_TABLE("gpu-memory-utilization"), .help = "likewise; 0.92 unless given"},
+	{FROM_TABLE("block-size"),
+		.help = "of a KV block; with --from-steps of the log's engine, 16 unless given"},
+	{FROM_TABLE("gpu-memory-utilization"),
+		.help = "of the GPU's memory; with --from-steps of the log's engine, 0.92 unless "
+			"given"},
 
 	{.kind = OPTION_HEADING, .help = "measurement"},
 	{FROM_TABLE("model")},

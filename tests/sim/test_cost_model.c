@@ -762,6 +762,51 @@ Test(kv_memory, a_model_that_leaves_no_block_is_refused_with_its_terms)
 	fixture_close(&fixture);
 }
 
+/* The terms of a refusal are those by which a block fits in memory that is one byte larger, alone
+   and among ranks, of an engine that is estimated as of one that was measured whole. */
+Test(kv_memory, the_terms_of_a_refusal_add_up)
+{
+	enum { HALF = 500000 };
+	struct fixture fixture;
+
+	fixture_open(&fixture, "qwen3-0.6b", "h200-datasheet");
+	for (uint32_t i = 0; i < 8; i++) {
+		const uint32_t ranks = 1u << i % 4;
+		const double memory_bytes = fixture.gpu.memory_bytes;
+		struct kv_memory all, one, none;
+		struct error error = {STATUS_OK, ""};
+		char terms[256];
+		fixture.gpu.engine_bytes = i < 4 ? 0 : 5e9;
+		require(kv_memory_estimate(&fixture.model, &fixture.gpu, &default_engine, HALF,
+				ranks, &all, &error) == STATUS_OK,
+			"%s", error.text);
+		const uint64_t held = all.activation_bytes + all.exchange_bytes;
+		const uint64_t needed =
+			all.context_bytes + all.weight_bytes + held + all.block_bytes;
+		require((all.exchange_bytes > 2000000) == (ranks > 1), "%u ranks", ranks);
+		fixture.gpu.memory_bytes = 2 * (double)needed;
+		require(kv_memory_estimate(&fixture.model, &fixture.gpu, &default_engine, HALF,
+				ranks, &one, &error) == STATUS_OK,
+			"%s", error.text);
+		require_equal(one.usable_bytes, needed);
+		require_equal(one.block_count, 1);
+		fixture.gpu.memory_bytes--;
+		require_equal(kv_memory_estimate(&fixture.model, &fixture.gpu, &default_engine,
+				      HALF, ranks, &none, &error),
+			STATUS_MEMORY);
+		snprintf(terms, sizeof(terms),
+			"has %.3f GB, %.3f usable, less context %.3f, weights of qwen3-0.6b %.3f "
+			"and activations %.3f, and a block of 256 tokens takes %.3f",
+			(double)(2 * needed - 1) / 1e9, (double)(needed - 1) / 1e9,
+			(double)all.context_bytes / 1e9, (double)all.weight_bytes / 1e9,
+			(double)held / 1e9, (double)all.block_bytes / 1e9);
+		require(strstr(error.text, terms) != NULL, "%u ranks: %s, expected %s", ranks,
+			error.text, terms);
+		fixture.gpu.memory_bytes = memory_bytes;
+	}
+	fixture_close(&fixture);
+}
+
 /* ---- profiles ---- */
 
 Test(profile, all_that_are_built_in_can_be_read_and_price_a_step)

@@ -228,6 +228,23 @@ static double ns_of(const struct subject *subject, const struct step_counts *cou
 	return (double)time.elapsed_ns;
 }
 
+/* The query heads of a rank, over the multiprocessors that the profile names; a profile that knows
+   no tiles has none. */
+Test(profile_laws, tiles_are_spread_over_heads_and_multiprocessors)
+{
+	for (uint32_t i = 0; i < gpu_profile_count(); i++) {
+		static struct subject subject;
+		open_subject(&subject, i);
+		const struct gpu_profile *profile = &subject.profile;
+		bool is_known = profile->is_calibrated; /* else it has no ranks */
+		uint32_t heads = is_known ? subject.model.num_attention_heads / profile->ranks : 0;
+		require_equal(subject.runner.spread.heads, heads);
+		require_equal(subject.runner.spread.multiprocessors,
+			is_known ? (uint32_t)profile->prices.limits.multiprocessors : 0);
+		subject.runner.close(subject.runner.state);
+	}
+}
+
 /* The shortest time of a step is a sum: what one more of each count adds is its own floor. */
 Test(profile_laws, the_roofline_is_a_sum_of_floors)
 {
@@ -316,7 +333,7 @@ static void body_laws_at_any_heat(struct prop *prop, const void *context)
 	bool is_ahead = prop_chance(prop, 1, 2);
 
 	draw_step(prop, &step);
-	step.spread = operation_spread(&subject->profile.prices);
+	step.spread = subject->runner.spread;
 	const struct step_counts counts = counts_of(&step);
 	double rested = ns_of(subject, &counts, is_ahead);
 	double ns = hot_ns(subject, heat, &counts, is_ahead);
@@ -354,7 +371,7 @@ static void body_laws(struct prop *prop, const void *context)
 	bool is_ahead = prop_chance(prop, 1, 2);
 
 	draw_step(prop, &step);
-	step.spread = operation_spread(&subject->profile.prices);
+	step.spread = subject->runner.spread;
 	const struct step_counts counts = counts_of(&step);
 	double ns = ns_of(subject, &counts, is_ahead);
 	require_between(ns, operation_roofline(&subject->floors, &counts), INFINITY, "roofline",
@@ -384,12 +401,60 @@ Test(profile_laws, hold_for_random_steps_by_every_profile, .timeout = 300)
 	}
 }
 
+/* ---- shared tokens that every row reads ---- */
+
+/* Rows too short and prefixes too small for the engine to read them once, or just enough. */
+static void draw_short_rows(struct prop *prop, struct drawn_step *step)
+{
+	uint32_t groups = 1 + prop_below(prop, GROUPS_MAX);
+	uint64_t prefix = BLOCK * (1 + prop_below(prop, 8));
+
+	memset(step, 0, sizeof(*step));
+	step->row_count = 2 + prop_below(prop, 63);
+	for (uint32_t i = 0; i < step->row_count; i++) {
+		struct drawn_row *row = &step->rows[i];
+		row->group = prop_below(prop, groups);
+		row->shared = prop_chance(prop, 3, 4) ? prefix : 0;
+		row->context = prefix + 1 + prop_below(prop, 2000);
+	}
+}
+
+static void body_shared(struct prop *prop, const void *context)
+{
+	const struct subject *subject = context;
+	static struct drawn_step step;
+
+	draw_short_rows(prop, &step);
+	const struct step_counts counts = counts_of(&step);
+	struct step_counts apart = counts;
+	apart.shared_tokens = apart.reread_tokens = 0;
+	if (!operation_shares(&subject->profile.prices.sharing, &counts)) {
+		require_between(ns_of(subject, &counts, false), 0, ns_of(subject, &apart, false),
+			"blocks held by several rows", subject, &counts);
+	}
+}
+
+/* Reading a block that another row reads too costs no more than reading one of its own. */
+Test(profile_laws, shared_tokens_cost_no_more_than_others)
+{
+	for (uint32_t i = 0; i < gpu_profile_count(); i++) {
+		static struct subject subject;
+		open_subject(&subject, i);
+		const struct prop_options options = {.name = subject.profile.name,
+			.body = body_shared,
+			.context = &subject,
+			.trials = 1000};
+		cr_assert(prop_holds(&options));
+		subject.runner.close(subject.runner.state);
+	}
+}
+
 /* ---- the grid ---- */
 
 static struct step_counts grid_counts(const struct subject *subject, uint64_t rows,
 	uint64_t context, uint64_t tokens, uint64_t prefix)
 {
-	const struct prefill_spread spread = operation_spread(&subject->profile.prices);
+	const struct prefill_spread spread = subject->runner.spread;
 
 	return (struct step_counts){
 		.decode_rows = rows,
@@ -608,6 +673,14 @@ Test(profile_laws, a_profile_that_breaks_one_is_refused)
 		{"\"limits\"", "\"value\":\t4620", "\"value\":\t2000",
 			"no less than their bytes take"},
 		{"\"shape\"", "\"head_dim\"", "\"head_dims\"", "shape.head_dim: found nothing"},
+		/* Shared tokens dearer than others. */
+		{"\"kv_again\"", "\"kv_again\"",
+			"\"kv_each\": {\"at\": [0], \"ns\": [1000]},\n\"kv_again\"",
+			"prices.kv_each.ns: found an array, expected prices of shared tokens that "
+			"are no more than those of others"},
+		{"\"kv_again\"", "\"kv_again\"",
+			"\"kv_each_far\": {\"at\": [1e-9], \"ns\": [1000]},\n\"kv_again\"",
+			"prices.kv_each_far.ns: found an array, expected prices of shared"},
 		/* Less than its dearer part. */
 		{"\"eager_mixed\"", "\"ns\":\t[", "\"ns\":\t[-",
 			"prices.eager_mixed.ns: found an array, expected prices from 0"},

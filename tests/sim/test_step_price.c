@@ -388,6 +388,8 @@ static double naive_context(
 	ns += RAMP(kv_all, context) + naive_dearer(TERM(kv_uneven), context, longest) +
 	      RAMP(kv_longest, longest) + naive_dearer(TERM(kv_shared), context - shared, context) +
 	      RAMP(kv_each, shared - once) + naive_cheaper(TERM(kv_again), once, 1) +
+	      naive_cheaper(
+		      TERM(kv_each_far), shared - once, (double)counts->reread_tokens * context) +
 	      naive_cheaper(TERM(kv_merge), once, rows) + naive_cheaper(TERM(kv_first), longest, 1);
 	if (has_long_row || (shared > 0 && !is_each)) {
 		ns += RAMP(kv_long, 1) + RAMP(kv_long_rows, rows);

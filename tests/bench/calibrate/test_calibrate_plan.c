@@ -416,6 +416,62 @@ static void check_small(const struct calibrate_plan *wanted, struct map *groups,
 	free_plan(&plan);
 }
 
+/* ---- the pool ---- */
+
+/* Blocks of the requests that are there at once, those of equal ids counted once. Of turns that
+   follow each other only the largest. */
+static uint64_t blocks_of(
+	const struct plan *plan, const struct calibrate_plan *wanted, uint32_t begin, uint32_t end)
+{
+	struct map seen = {0};
+	uint64_t blocks = 0, largest = 0;
+
+	for (uint32_t i = begin; i < end; i++) {
+		const struct row *row = &plan->rows[i];
+		uint64_t known = 0;
+		for (uint32_t j = 0; j < row->ids; j++) {
+			uint64_t *times = map_add(&seen, plan->ids[row->first_id + j], 0);
+			known += (*times)++ > 0;
+		}
+		uint64_t tokens = row->input + row->output - known * CALIBRATE_ID_TOKENS;
+		uint64_t own = (tokens + wanted->block_size - 1) / wanted->block_size;
+		bool is_turn = row->is_follower;
+		blocks += is_turn ? (own > largest ? own - largest : 0) : own;
+		largest = is_turn ? (own > largest ? own : largest) : 0;
+	}
+	map_deinit(&seen);
+	return blocks;
+}
+
+/* Contexts are stored and not computed, which only a pool with room for all of them can do: else
+   some wait, lose what was stored, and take minutes of a large model's GPU. Prompts of one token
+   follow each other. */
+Test(calibrate_plan, rows_that_decode_together_have_room_in_the_pool)
+{
+	uint32_t batches = 0, full = 0;
+
+	for (uint32_t i = 0; i < 24; i++) {
+		struct calibrate_plan wanted = plan_of(i);
+		struct plan plan;
+		wanted.kv_blocks = 560 + 140 * i;
+		make_plan_of(&plan, &wanted);
+		for (uint32_t begin = scene_end(&plan, 0), end; begin < plan.count; begin = end) {
+			end = batch_end(&plan, begin);
+			if (plan.rows[begin].output == 1) {
+				continue;
+			}
+			uint64_t blocks = blocks_of(&plan, &wanted, begin, end);
+			require(blocks <= wanted.kv_blocks, "scene %u: %llu blocks of a pool of %u",
+				plan.rows[begin].scene, (unsigned long long)blocks,
+				wanted.kv_blocks);
+			full += 10 * blocks > 8 * (uint64_t)wanted.kv_blocks;
+			batches++;
+		}
+		free_plan(&plan);
+	}
+	require(batches > 1000 && full > 20, "%u batches, %u of more than 80 %%", batches, full);
+}
+
 /* However few seats there are, and where they end a group of prompts or a graph's bucket. */
 Test(calibrate_plan, any_number_of_seats_is_planned_for)
 {

@@ -9,8 +9,10 @@
 
 #include "engine/base/counter_hash.h"
 #include "engine/base/table.h"
-#include "sim/price_by_operations.h"
 #include "engine/base/text.h"
+#include "engine/model/config_json.h"
+#include "sim/kv_memory.h"
+#include "sim/price_by_operations.h"
 #include "tests/harness/files.h"
 #include "tests/harness/process.h"
 #include "tests/harness/replay_cli.h"
@@ -299,6 +301,71 @@ Test(from_steps, prices_of_a_log_are_found_again)
 	out = quire_output(folder, 0, command);
 	require(strstr(out, "40000 of 16 tokens") != NULL, "%s", out);
 	free(out);
+}
+
+/* What an engine of the configuration has on the GPU. */
+static struct kv_memory memory_of(const struct replay_config *given, const struct gpu_profile *gpu)
+{
+	struct replay_config config = *given;
+	struct engine_config engine;
+	struct model_config model;
+	struct kv_memory memory;
+	struct error error = {0};
+
+	require(model_config_find(config.model, &model, &error) == STATUS_OK, "%s", error.text);
+	replay_config_complete(&config, &model);
+	replay_config_engine(&config, &engine);
+	require(kv_memory_estimate(&model, gpu, &engine, config.gpu_memory_utilization,
+			(uint32_t)config.tensor_parallel_size, &memory, &error) == STATUS_OK,
+		"%s", error.text);
+	return memory;
+}
+
+/* The engine that a profile describes holds the blocks that it was told, alone and among ranks: one
+   block, many, and the most that fit beside weights and exchange and leave a byte, of a GPU whose
+   memory is a number of blocks. One more is refused. */
+Test(from_steps, a_profile_has_the_blocks_that_it_was_told)
+{
+	char path[TEMPORARY_PATH_BYTES];
+	struct gpu_profile gpu;
+	struct error error = {0};
+
+	require(gpu_profile_find("h200-vllm-qwen3-8b", &gpu, &error) == STATUS_OK, "%s",
+		error.text);
+	snprintf(path, sizeof(path), "%.480s/log.tsv", folder);
+	write_priced_log(path, &gpu);
+	for (uint32_t i = 0; i < 16; i++) {
+		struct gpu_profile made = gpu;
+		struct replay_config config;
+		struct from_steps_result result;
+		bool is_too_many = i >= 12;
+		replay_config_default(&config);
+		config.model = "qwen3-8b";
+		config.tensor_parallel_size = UINT64_C(1) << i % 4;
+		config.gpu_memory_utilization = 1000000;
+		config.given.gpu_memory_utilization = true;
+		config.policy = 2; /* vllm */
+		replay_config_take_policy(&config);
+		made.engine_bytes = 1;
+		const struct kv_memory room = memory_of(&config, &made);
+		const uint64_t rest = room.usable_bytes - room.weight_bytes - room.exchange_bytes;
+		const uint64_t most = rest / room.block_bytes - 1;
+		made.memory_bytes -= (double)(rest % room.block_bytes);
+		config.kv_blocks = (const uint64_t[]){1, 40000, most, most + 1}[i / 4];
+		const struct from_steps_request request = {.path = path, .config = &config};
+		error = (struct error){0};
+		enum status status = from_steps(&result, &request, &made, &error);
+		require(status == (is_too_many ? STATUS_USAGE : STATUS_OK), "%llu blocks: %s",
+			(unsigned long long)config.kv_blocks, error.text);
+		if (!is_too_many) {
+			const struct calibrate_origin *origin = &result.log.fitted.origin;
+			require_equal(memory_of(&config, &made).block_count, config.kv_blocks);
+			require_equal(strtoull(origin->kv_blocks, NULL, 10), config.kv_blocks);
+			require_equal(strtoull(origin->tensor_parallel_size, NULL, 10),
+				config.tensor_parallel_size);
+		}
+		step_log_free(&result.log);
+	}
 }
 
 /* The middle of the times that stand `offset` bytes into each step; of two, the lesser. */
