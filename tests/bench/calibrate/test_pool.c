@@ -254,10 +254,10 @@ Test(pool, the_command_keeps_the_means)
 	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
 	calibrate_points_free(&points);
 	char *text = quire_output(folder, 0, line);
-	require(strstr(text, "2 calibrations, 1286 different steps\n") != NULL, "%s", text);
+	require(strstr(text, "2 calibrations, 1851 different steps\n") != NULL, "%s", text);
 	require(strstr(text, "other.tsv over that of ") != NULL, "%s", text);
 	require(strstr(text,
-			"one.tsv: +2.00 % (median of the 1286 steps that both have, nine of ten "
+			"one.tsv: +2.00 % (median of the 1851 steps that both have, nine of ten "
 			"+2.00 to +2.00)") != NULL,
 		"%s", text);
 	free(text);

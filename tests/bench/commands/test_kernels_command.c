@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "tests/harness/files.h"
 #include "tests/harness/process.h"
 #include "tests/harness/temporary.h"
 
@@ -101,8 +102,34 @@ Test(kernels_command, refuses_in_one_line)
 	require_refusal(header, table, "--plot out.svg", "--out");
 	require_refusal(header, table, "--repeats 0", "--repeats");
 	require_refusal(header, table, "--kernels fast", "--kernels");
-	require_refusal(header, table, "--tp-transport peer", "above 1");
-	require_refusal(header, table, "-tp 3", "found 3, expected 1, 2, 4 or 8");
-	require_refusal(header, table, "-tp 2 --out out.tsv --plot out.svg", "above 1");
-	require_refusal(header, table, "-tp 2 sampler", "no name");
+}
+
+/* What contradicts itself is refused whether a table is measured or drawn, and nothing is drawn. */
+Test(kernels_command, options_are_judged_before_any_table)
+{
+	static const struct {
+		const char *options, *part;
+	} cases[] = {
+		{"--tp-transport peer", "above 1"},
+		{"--tp-transport nccl", "above 1"},
+		{"-tp 0", "--tensor-parallel-size: found '0', expected an integer from 1 to "},
+		{"-tp 3", "found 3, expected 1, 2, 4 or 8"},
+		{"-tp 16", "--tensor-parallel-size"},
+		{"-tp 2 --plot out.svg", "expected no --tensor-parallel-size above 1"},
+		{"-tp 8 --plot out.svg", "expected no --tensor-parallel-size above 1"},
+		{"-tp 2 --tp-transport nccl --plot out.svg", "expected no --tensor-parallel-size"},
+		{"-tp 2 sampler", "sampler: --tensor-parallel-size 2 times the exchange"},
+		{"sampler matmul -tp 4", "sampler: --tensor-parallel-size 4 times the exchange"},
+	};
+	static const char *const tables[] = {"", "--out out.tsv ", "--from table.tsv "};
+	char line[256], path[TEMPORARY_PATH_BYTES + 16];
+
+	for (uint32_t i = 0; i < 3 * sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(line, sizeof(line), "%s%s", tables[i % 3], cases[i / 3].options);
+		require_refusal(header, table, line, cases[i / 3].part);
+		snprintf(path, sizeof(path), "%s/out.svg", folder);
+		cr_assert(!file_exists(path), "%s draws", line);
+		snprintf(path, sizeof(path), "%s/out.tsv", folder);
+		cr_assert(!file_exists(path), "%s writes", line);
+	}
 }
