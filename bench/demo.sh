@@ -5,6 +5,16 @@
 #     bash bench/demo.sh [OUT]      OUT: the folder to write to, by default out/demo in the project
 set -euo pipefail
 
+case ${1:-} in
+-h | --help)
+	sed -n 's/^# \{0,1\}//p' "$0" | tail -n +2
+	exit
+	;;
+-*)
+	echo "bench/demo.sh: unknown option $1 (see bench/demo.sh --help)" >&2
+	exit 2
+	;;
+esac
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 out=$(realpath -m "${1:-$root/out/demo}")
 cd "$root"

@@ -47,7 +47,7 @@ struct workload {
 
 	struct trace_row row; /* the next one of the file, if has_row */
 	bool has_row;
-	bool is_file_over;
+	bool is_file_over; /* then has_row is false: nothing is read any more */
 	uint64_t read_count;
 
 	struct turn_state *turns; /* by turn_index; closed sessions only */
@@ -613,8 +613,7 @@ bool workload_ran_out(const struct workload *workload)
 	bool is_cut = options->max_requests > 0 && read_count == options->max_requests;
 	bool wants_more = options->duration_ns > 0 || options->max_requests > 0;
 
-	return wants_more && !is_cut && workload->is_file_over && !workload->has_row &&
-	       !workload->has_dropped;
+	return wants_more && !is_cut && workload->is_file_over && !workload->has_dropped;
 }
 
 struct trace *workload_trace(struct workload *workload)

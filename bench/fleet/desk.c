@@ -245,6 +245,23 @@ uint32_t desk_newly_waiting(struct desk *desk, uint32_t replica, struct parcel *
 	return count;
 }
 
+uint64_t desk_waiting_at_replica(const struct desk *desk, uint32_t replica)
+{
+	const struct berth *berth = &desk->berths[replica];
+
+	return (uint64_t)engine_waiting_count(berth->engine) + berth->fit_count;
+}
+
+uint64_t desk_waiting_at_router(const struct desk *desk)
+{
+	uint64_t count = 0;
+
+	for (const struct parcel *at = desk->queue.head; at != NULL; at = at->next) {
+		count += can_be_taken(desk, &at->row);
+	}
+	return count;
+}
+
 void desk_look(struct desk *desk, uint32_t replica, uint64_t now_ns)
 {
 	const struct berth *berth = &desk->berths[replica];

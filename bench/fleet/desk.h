@@ -126,6 +126,11 @@ struct parcel *desk_take(struct desk *desk, uint32_t replica);
    caller walks `count` of them from *first on. */
 uint32_t desk_newly_waiting(struct desk *desk, uint32_t replica, struct parcel **first);
 
+/* Requests that wait in a replica's inbox or engine, and those at the router. Those that will be
+   rejected do not count. */
+uint64_t desk_waiting_at_replica(const struct desk *desk, uint32_t replica);
+uint64_t desk_waiting_at_router(const struct desk *desk);
+
 /* The state of a replica's engine has changed. */
 void desk_look(struct desk *desk, uint32_t replica, uint64_t now_ns);
 

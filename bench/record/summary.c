@@ -440,7 +440,8 @@ static void print_count(const char *label, uint64_t value)
 	printf(" %s", label);
 }
 
-static void print_head(const struct run_outcome *outcome, const char *gpu)
+/* A run that is stable because it rejected requests is not said to be good. */
+static void print_verdict(const struct run_outcome *outcome)
 {
 	static const char *const meanings[] = {
 		"the engine kept up with what arrived",
@@ -448,6 +449,28 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 		"the queue grew to the end of the arrivals; latencies grow with the trace's length",
 		"requests were left when no replica was there to take them",
 	};
+	bool is_stable = outcome->verdict == VERDICT_STABLE;
+	bool has_others = outcome->rejected < outcome->submitted;
+
+	printf("%s: ", verdict_name(outcome->verdict));
+	if (outcome->rejected == 0) {
+		printf("%s", meanings[outcome->verdict]);
+		return;
+	}
+	if (!is_stable) {
+		printf("%s; ", meanings[outcome->verdict]);
+	}
+	print_grouped(outcome->rejected);
+	printf(" of ");
+	print_grouped(outcome->submitted);
+	printf(" requests (%.1f%%) %s rejected%s",
+		100 * (double)outcome->rejected / (double)outcome->submitted,
+		outcome->rejected == 1 ? "was" : "were",
+		is_stable && has_others ? "; the engine kept up with the others" : "");
+}
+
+static void print_head(const struct run_outcome *outcome, const char *gpu)
+{
 	char offered[NUMBER_TEXT_BYTES];
 
 	if (outcome->end == RUN_FAILED) {
@@ -457,11 +480,8 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 		printf("interrupted: what follows is up to that point\n");
 	}
 	offered_text(offered, outcome, PRINTED_DIGITS, "");
-	printf("%s%s: %s", outcome->end == RUN_COMPLETE ? "" : "until then ",
-		verdict_name(outcome->verdict),
-		outcome->verdict == VERDICT_STABLE && outcome->rejected > 0
-			? "the engine kept up with what it took, and rejected the rest"
-			: meanings[outcome->verdict]);
+	printf("%s", outcome->end == RUN_COMPLETE ? "" : "until then ");
+	print_verdict(outcome);
 	if (offered[0] != '\0') {
 		printf(" (%s requests/s offered)", offered);
 	}
@@ -480,17 +500,21 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 	}
 }
 
-/* How much of what the engine can carry was used, and of its memory and seats. */
+/* How much of what the engine can carry was used, and of its memory and seats. Where requests were
+   rejected there is no head room: more load would lose more of them. Nor is there any where the
+   queue grew to the end, though the GPU may have waited for memory or seats. */
 static void print_load(const struct run_outcome *outcome)
 {
 	bool are_grouped = outcome->fleet.count > 0 && outcome->fleet.each[0].group != NULL;
+	bool has_head_room = outcome->rejected == 0 && outcome->verdict != VERDICT_OVERLOADED &&
+			     outcome->utilisation > 0 && outcome->utilisation < 1;
 
 	if (!outcome->has_utilisation) {
 		printf("  used      an unknown share of capacity: %s",
 			outcome->work.steps == 0 ? "no step was computed"
 			: are_grouped		 ? "it is computed for equal replicas only"
 						 : "no profile prices these steps");
-	} else if (outcome->utilisation > 0 && outcome->utilisation < 1) {
+	} else if (has_head_room) {
 		printf("  used      %.1f%% of capacity, head room %.1fx",
 			outcome->utilisation * 100, 1 / outcome->utilisation);
 	} else {

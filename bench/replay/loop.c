@@ -244,9 +244,9 @@ static void note_backlog(struct loop *loop)
 	for (uint32_t i = 0; i < loop->replica_count; i++) {
 		struct replay *replay = loop->replicas[i];
 		replay->has_backlog_at_last_arrival = true;
-		replay->backlog_at_last_arrival = loop->desk->views[i].waiting;
+		replay->backlog_at_last_arrival = desk_waiting_at_replica(loop->desk, i);
 	}
-	loop->replicas[0]->backlog_at_last_arrival += loop->desk->queue.count;
+	loop->replicas[0]->backlog_at_last_arrival += desk_waiting_at_router(loop->desk);
 }
 
 /* When the next event is known to be; UINT64_MAX: none is. */

@@ -21,6 +21,7 @@ const struct option_synonym option_synonyms[] = {
 	{.name = "rate", .option = "arrivals", .begins = "inf", .value = "at-once"},
 	SAME("request-rate", "rate"),
 	SAME("num-prompts", "max-requests"),
+	SAME("tp", "tensor-parallel-size"),
 	SAME("num-warmups", "warmup"),
 	SAME("num-gpu-blocks-override", "kv-blocks"),
 	SAME("device-memory-utilization", "gpu-memory-utilization"),
@@ -63,6 +64,8 @@ const struct option_synonym option_synonyms[] = {
 	SAY("ignore-eos", "a replay always generates the trace's output lengths"),
 	SAY("disable-tqdm", "progress is shown only where stderr is a terminal or a file"),
 	SAY("profile", "--kernel-times and --timeline show where the time goes"),
+	SAY("gpus", "--gpu names the GPU, --tensor-parallel-size divides a model among several, "
+		    "--replicas runs several engines"),
 	SAY("pipeline-parallel-size", "quire divides a model by --tensor-parallel-size only"),
 	SAY("data-parallel-size", "--replicas N runs N engines, and --router says which one a "
 				  "request goes to"),

@@ -215,15 +215,6 @@ static void name_gpu(struct run *run)
 	}
 }
 
-static void set_limits(struct run *run, uint32_t replica, const struct replay_config *config)
-{
-	struct engine_config *limits = &run->fleet.configs[replica];
-
-	replay_config_engine(config, limits);
-	run->seats = limits->max_num_seqs;
-	replay_config_hold_back(config, limits);
-}
-
 /* Opens a runner for each replica. */
 static enum status open_equal_runners(
 	struct run *run, const struct runner_request *first, struct error *error)
@@ -234,14 +225,14 @@ static enum status open_equal_runners(
 	struct runner_request request = *first;
 
 	TRY(run->entry->open(&fleet->runners[0], config, &request, &run->facts, error));
-	set_limits(run, 0, config);
+	replay_config_engine(config, &fleet->configs[0]);
 	request.first = &fleet->runners[0];
 	for (uint32_t i = 1; i < fleet->count; i++) {
 		struct runner_facts facts = {0};
 		request.replica = i;
 		config->weights = weights; /* the first has shortened it to its name */
 		TRY(run->entry->open(&fleet->runners[i], config, &request, &facts, error));
-		set_limits(run, i, config);
+		replay_config_engine(config, &fleet->configs[i]);
 	}
 	return STATUS_OK;
 }
@@ -258,7 +249,7 @@ static enum status open_others_of_group(struct run *run, uint32_t at, uint64_t c
 		struct runner_facts facts = {0};
 		request.replica = i;
 		TRY(run->entry->open(&fleet->runners[i], config, &request, &facts, error));
-		set_limits(run, i, config);
+		replay_config_engine(config, &fleet->configs[i]);
 	}
 	return STATUS_OK;
 }
@@ -304,7 +295,7 @@ static enum status open_group(struct run *run, const struct fleet_group *group, 
 	if (!facts->is_calibrated && run->uncalibrated[0] == '\0') {
 		snprintf(run->uncalibrated, sizeof(run->uncalibrated), "%s", facts->gpu);
 	}
-	set_limits(run, at, own);
+	replay_config_engine(own, &run->fleet.configs[at]);
 	return open_others_of_group(run, at, group->replicas, own, request, error);
 }
 
@@ -341,8 +332,14 @@ static enum status open_group_runners(
 static enum status open_runners(
 	struct run *run, const struct runner_request *request, struct error *error)
 {
-	return run->groups.count > 0 ? open_group_runners(run, request, error)
-				     : open_equal_runners(run, request, error);
+	struct engine_config *limits = &run->fleet.configs[0];
+
+	TRY(run->groups.count > 0 ? open_group_runners(run, request, error)
+				  : open_equal_runners(run, request, error));
+	/* --max-concurrency is of one replica. */
+	run->seats = limits->max_num_seqs;
+	replay_config_hold_back(&run->request->config, limits);
+	return STATUS_OK;
 }
 
 static enum status open_runner(struct run *run, struct error *error)

@@ -51,10 +51,8 @@ struct run {
 	/* the profile of its first group whose times were never compared with a GPU; "": none */
 	char uncalibrated[GPU_PROFILE_NAME_BYTES];
 	struct fleet fleet; /* its sinks may be set before run_play() */
-	/* max_num_seqs of the last replica; with --max-concurrency, of the only one before that
-	   holds requests back */
-	uint64_t seats;
-	bool is_holding; /* interrupts, from run_play() on */
+	uint64_t seats;	    /* of the first replica, before --max-concurrency takes some */
+	bool is_holding;    /* interrupts, from run_play() on */
 };
 
 /* Opens model, runner and trace. The run must be closed, also after a failure. */

@@ -184,8 +184,9 @@ static enum status do_all(struct sweep *sweep, struct jobs *jobs, struct error *
 	uint32_t count = queue(sweep, jobs, numbers);
 	struct sweep_progress progress;
 	struct text result = {0};
-	enum status status = sweep_write(sweep, error);
+	enum status status = sweep_begin(sweep, error);
 
+	sweep->has_begun = status == STATUS_OK;
 	sweep_progress_begin(&progress, !sweep->request->is_silent, sweep->grid.count, count);
 	while (status == STATUS_OK && jobs_pending(jobs) > 0) {
 		uint64_t number;
@@ -265,10 +266,10 @@ static enum status manage(struct sweep *sweep, struct jobs *jobs, struct error *
 	struct error ended = {0};
 
 	TRY(check_folder(sweep, error));
-	if (sweep->request->is_forced) {
-		TRY(sweep_remove_cache(sweep, error)); /* it may be of another trace */
-	}
 	do_all(sweep, jobs, &ended);
+	if (!sweep->has_begun) {
+		return error_set(error, ended.status, "%s", ended.text);
+	}
 	if (ended.status == STATUS_OK) {
 		TRY(sweep_write_cache(sweep, error));
 	}

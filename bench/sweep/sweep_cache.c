@@ -67,7 +67,7 @@ static enum status write_curve(
 	return status;
 }
 
-enum status sweep_remove_cache(const struct sweep *sweep, struct error *error)
+static enum status remove_curve(const struct sweep *sweep, struct error *error)
 {
 	char path[PATH_BYTES_MAX];
 
@@ -89,7 +89,7 @@ enum status sweep_write_cache(const struct sweep *sweep, struct error *error)
 	}
 	if (status == STATUS_OK) {
 		status = has_ids ? write_curve(sweep, &references, error)
-				 : sweep_remove_cache(sweep, error);
+				 : remove_curve(sweep, error);
 	}
 	references_deinit(&references);
 	return status;

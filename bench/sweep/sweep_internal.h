@@ -25,8 +25,9 @@ struct sweep {
 	struct sweep_item *items; /* (grid.count) */
 	uint64_t trace_xxh64;
 	uint64_t start_ns;
-	bool is_new;   /* the folder had no sweep.json */
-	bool is_alone; /* a run may use the GPU, so each has a process of its own */
+	bool is_new;	/* the folder had no sweep.json */
+	bool has_begun; /* the folder is that of this sweep */
+	bool is_alone;	/* a run may use the GPU, so each has a process of its own */
 };
 
 /* ---- one run (sweep_item.c) ---- */
@@ -57,15 +58,18 @@ void sweep_describe_item(void *context, const struct text *job, struct text *tex
 enum status sweep_open_json(const struct sweep *sweep, uint32_t index, const char *file,
 	struct json_document *document, struct error *error);
 
-/* Writes sweep.tsv, provenance.json and sweep.json. */
+/* Writes sweep.tsv, provenance.json and sweep.json of a sweep none of whose runs is done yet. With
+   --force it takes the place of an older sweep: up to the moment in which that one's sweep.json
+   goes, the folder holds it whole, and after a failure again. kill -9 in the few milliseconds of
+   the renames leaves a folder without sweep.json, and older files as NAME.old. */
+enum status sweep_begin(const struct sweep *sweep, struct error *error);
+
+/* Writes them as the runs are by now. */
 enum status sweep_write(const struct sweep *sweep, struct error *error);
 
 /* Writes cache.tsv, the curve of `quire trace cache`, where the grid varies how much the KV pool
    holds and the trace says what prompts share; else removes it (sweep_cache.c). */
 enum status sweep_write_cache(const struct sweep *sweep, struct error *error);
-
-/* Removes the cache.tsv of a sweep that was in the folder before. */
-enum status sweep_remove_cache(const struct sweep *sweep, struct error *error);
 
 /* Prints a line for each run. */
 enum status sweep_print(const struct sweep *sweep, struct error *error);

@@ -30,7 +30,9 @@ static enum status hash_file(
 	XXH64_state_t *state = XXH64_createState();
 	ssize_t count = descriptor < 0 ? -1 : 1;
 
-	check(state != NULL);
+	if (state == NULL) {
+		memory_exhausted(128); /* about the size of the state */
+	}
 	XXH64_reset(state, 0);
 	while (descriptor >= 0 && (count = read(descriptor, buffer, sizeof(buffer))) > 0) {
 		XXH64_update(state, buffer, (size_t)count);
@@ -231,6 +233,14 @@ enum sweep_item_state sweep_item_look(const struct sweep *sweep, uint32_t index)
 
 /* ---- doing it ---- */
 
+/* Whether a name is one that files have while they are written or replaced. */
+static bool is_left(const char *name)
+{
+	const char *end = strrchr(name, '.');
+
+	return end != NULL && (strcmp(end, ".part") == 0 || strcmp(end, ".old") == 0);
+}
+
 /* Removes what a killed worker left of files that it had not finished. Nobody else writes to the
    folder of a sweep. */
 static void remove_parts(const char *folder)
@@ -241,10 +251,7 @@ static void remove_parts(const char *folder)
 	struct error ignored = {0};
 
 	while (directory != NULL && (entry = readdir(directory)) != NULL) {
-		const char *end = strrchr(entry->d_name, '.');
-		bool is_left =
-			end != NULL && (strcmp(end, ".part") == 0 || strcmp(end, ".old") == 0);
-		if (is_left &&
+		if (is_left(entry->d_name) &&
 			path_format(path, &ignored, "%s/%s", folder, entry->d_name) == STATUS_OK) {
 			unlink(path);
 		}
@@ -261,7 +268,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The names of the files of a folder but provenance.json, ascending; to be freed with the list.
+/* The names of the files of a run but provenance.json, ascending; to be freed with the list.
    Returns how many. */
 static size_t list_files(const char *folder, char ***names)
 {
@@ -272,7 +279,9 @@ static size_t list_files(const char *folder, char ***names)
 	*names = NULL;
 	while (directory != NULL && (entry = readdir(directory)) != NULL) {
 		struct text name = {0};
-		if (entry->d_name[0] == '.' || strcmp(entry->d_name, RESULT_PROVENANCE) == 0) {
+		bool is_own = entry->d_name[0] != '.' && !is_left(entry->d_name) &&
+			      strcmp(entry->d_name, RESULT_PROVENANCE) != 0;
+		if (!is_own) {
 			continue;
 		}
 		text_add(&name, entry->d_name);

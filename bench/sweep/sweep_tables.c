@@ -7,8 +7,10 @@
 #include "engine/base/output_file.h"
 #include "engine/base/table.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum status sweep_open_json(const struct sweep *sweep, uint32_t index, const char *file,
 	struct json_document *document, struct error *error)
@@ -270,32 +272,121 @@ static enum status write_provenance(const struct sweep *sweep, FILE *file, struc
 	return error->status;
 }
 
-static enum status write_file(const struct sweep *sweep, const char *name,
-	enum status (*write)(const struct sweep *sweep, FILE *file, struct error *error),
-	struct error *error)
-{
-	char path[PATH_BYTES_MAX];
-	struct output_file output;
+/* In the order in which they get their names: sweep.json last, when what it tells of is there. */
+static const struct {
+	const char *name;
+	enum status (*write)(const struct sweep *sweep, FILE *file, struct error *error);
+} files[] = {{SWEEP_RUNS, write_table}, {RESULT_PROVENANCE, write_provenance},
+	{SWEEP_SUMMARY, write_summary}};
 
-	TRY(path_format(path, error, "%s/%s", sweep->request->out, name));
-	TRY(output_file_open(&output, path, error));
-	if (write(sweep, output.file, error) == STATUS_OK) {
-		output_file_commit(&output, error);
-	}
-	output_file_abandon(&output);
-	return error->status;
+enum { FILES = sizeof(files) / sizeof(files[0]), FILE_SUMMARY = FILES - 1 };
+
+/* The files of an older sweep, in the order in which they go: without sweep.json a folder holds no
+   sweep. */
+static const char *const older[] = {SWEEP_SUMMARY, SWEEP_CACHE, SWEEP_RUNS, RESULT_PROVENANCE};
+
+enum { OLDER = sizeof(older) / sizeof(older[0]) };
+
+static enum status older_paths(
+	const struct sweep *sweep, uint32_t index, char *path, char *old, struct error *error)
+{
+	TRY(path_format(path, error, "%s/%s", sweep->request->out, older[index]));
+	return path_format(old, error, "%s.old", path);
 }
 
-/* A folder with any of the files has sweep.json, so that the next sweep knows it for its own; and
-   sweep.json is written last, when what it tells of is there. */
+/* Gives the files of the older sweep other names. is_retired: (OLDER) what was there. */
+static enum status retire(const struct sweep *sweep, bool *is_retired, struct error *error)
+{
+	char path[PATH_BYTES_MAX], old[PATH_BYTES_MAX];
+
+	for (uint32_t i = 0; i < OLDER; i++) {
+		TRY(older_paths(sweep, i, path, old, error));
+		is_retired[i] = rename(path, old) == 0;
+		if (!is_retired[i] && errno != ENOENT) {
+			return error_set(error, STATUS_FILE, "%.200s: cannot be replaced: %s", path,
+				strerror(errno));
+		}
+		if (i == 0 && is_retired[i]) {
+			TRY(output_file_sync_folder(path, error));
+		}
+	}
+	return STATUS_OK;
+}
+
+/* Removes the files of the older sweep, or brings them back, sweep.json last. */
+static void settle(const struct sweep *sweep, const bool *is_retired, bool is_done)
+{
+	char path[PATH_BYTES_MAX], old[PATH_BYTES_MAX];
+	struct error ignored = {0};
+
+	for (uint32_t i = OLDER; i > 0; i--) {
+		if (is_retired[i - 1] &&
+			older_paths(sweep, i - 1, path, old, &ignored) == STATUS_OK) {
+			(void)(is_done ? unlink(old) : rename(old, path));
+		}
+	}
+}
+
+static enum status publish(
+	const struct sweep *sweep, struct output_file *outputs, bool replaces, struct error *error)
+{
+	bool is_retired[OLDER] = {false};
+
+	enum status status = replaces ? retire(sweep, is_retired, error) : STATUS_OK;
+	for (uint32_t i = 0; i < FILES && status == STATUS_OK; i++) {
+		status = output_file_publish(&outputs[i], error);
+	}
+	settle(sweep, is_retired, status == STATUS_OK);
+	TRY(status);
+	return output_file_sync_folder(outputs[FILE_SUMMARY].path, error);
+}
+
+static enum status finish_file(
+	const struct sweep *sweep, uint32_t index, struct output_file *output, struct error *error)
+{
+	char path[PATH_BYTES_MAX];
+
+	TRY(path_format(path, error, "%s/%s", sweep->request->out, files[index].name));
+	TRY(output_file_open(output, path, error));
+	TRY(files[index].write(sweep, output->file, error));
+	return output_file_finish(output, error);
+}
+
+/* Writes the files from `first` on. All are on the disk before the first gets its name. */
+static enum status write_files(
+	const struct sweep *sweep, uint32_t first, bool replaces, struct error *error)
+{
+	struct output_file *outputs = memory_take(FILES, sizeof(*outputs));
+	enum status status = STATUS_OK;
+
+	for (uint32_t i = first; i < FILES && status == STATUS_OK; i++) {
+		status = finish_file(sweep, i, &outputs[i], error);
+	}
+	if (status == STATUS_OK) {
+		status = publish(sweep, outputs, replaces, error);
+	}
+	for (uint32_t i = 0; i < FILES; i++) {
+		output_file_abandon(&outputs[i]);
+	}
+	free(outputs);
+	return status;
+}
+
+enum status sweep_begin(const struct sweep *sweep, struct error *error)
+{
+	if (sweep->request->is_forced) {
+		return write_files(sweep, 0, true, error);
+	}
+	if (sweep->is_new) {
+		/* The next sweep knows the folder for its own, whatever else is in it by then. */
+		TRY(write_files(sweep, FILE_SUMMARY, false, error));
+	}
+	return write_files(sweep, 0, false, error);
+}
+
 enum status sweep_write(const struct sweep *sweep, struct error *error)
 {
-	if (sweep->is_new) {
-		TRY(write_file(sweep, SWEEP_SUMMARY, write_summary, error));
-	}
-	TRY(write_file(sweep, SWEEP_RUNS, write_table, error));
-	TRY(write_file(sweep, RESULT_PROVENANCE, write_provenance, error));
-	return write_file(sweep, SWEEP_SUMMARY, write_summary, error);
+	return write_files(sweep, 0, false, error);
 }
 
 /* ---- on the terminal ---- */
@@ -306,6 +397,7 @@ static const struct {
 	int decimals;
 	double scale;
 } printed[] = {
+	{"rejected", "rejected", 0, 1}, /* only where a run rejected requests */
 	{"output_tokens_per_s", "tokens/s", 1, 1},
 	{"ttft.p99", "ttft p99", 1, 1},
 	{"tpot.p99", "tpot p99", 2, 1},
@@ -316,8 +408,31 @@ static const struct {
 
 enum { PRINTED_COUNT = sizeof(printed) / sizeof(printed[0]), PRINTED_RUNS_MAX = 64 };
 
+/* The first column to print: 1 where no run rejected requests. */
+static enum status find_first(const struct sweep *sweep, uint32_t *first, struct error *error)
+{
+	bool has_rejected = false;
+
+	for (uint32_t i = 0; i < sweep->grid.count && !has_rejected; i++) {
+		struct json_document document = {0};
+		struct json_object root;
+		if (sweep->items[i].status != SWEEP_RUN_COMPLETE) {
+			continue;
+		}
+		TRY(sweep_open_json(sweep, i, RESULT_SUMMARY, &document, error));
+		if (json_root(&root, &document, error) == STATUS_OK) {
+			has_rejected =
+				metric_value(&root, metric_find(printed[0].metric)).value > 0;
+		}
+		json_document_close(&document);
+		TRY(error->status);
+	}
+	*first = has_rejected ? 0 : 1;
+	return STATUS_OK;
+}
+
 static enum status print_run(
-	const struct sweep *sweep, uint32_t index, int width, struct error *error)
+	const struct sweep *sweep, uint32_t index, int width, uint32_t first, struct error *error)
 {
 	const struct sweep_item *item = &sweep->items[index];
 	struct json_document document = {0};
@@ -332,7 +447,7 @@ static enum status print_run(
 	TRY(sweep_open_json(sweep, index, RESULT_SUMMARY, &document, error));
 	json_root(&root, &document, error);
 	printf("%-*s", width, sweep->grid.list[index].name);
-	for (uint32_t i = 0; i < PRINTED_COUNT && error->status == STATUS_OK; i++) {
+	for (uint32_t i = first; i < PRINTED_COUNT && error->status == STATUS_OK; i++) {
 		struct result_value value = metric_value(&root, metric_find(printed[i].metric));
 		if (value.has_value) {
 			printf("  %9.*f", printed[i].decimals, value.value * printed[i].scale);
@@ -348,6 +463,7 @@ static enum status print_run(
 enum status sweep_print(const struct sweep *sweep, struct error *error)
 {
 	int width = 4;
+	uint32_t first;
 
 	if (sweep->grid.count > PRINTED_RUNS_MAX) {
 		return STATUS_OK;
@@ -356,13 +472,14 @@ enum status sweep_print(const struct sweep *sweep, struct error *error)
 		int bytes = (int)strlen(sweep->grid.list[i].name);
 		width = bytes > width ? bytes : width;
 	}
+	TRY(find_first(sweep, &first, error));
 	printf("%-*s", width, "run");
-	for (uint32_t i = 0; i < PRINTED_COUNT; i++) {
+	for (uint32_t i = first; i < PRINTED_COUNT; i++) {
 		printf("  %9s", printed[i].title);
 	}
 	printf("\n");
 	for (uint32_t i = 0; i < sweep->grid.count; i++) {
-		TRY(print_run(sweep, i, width, error));
+		TRY(print_run(sweep, i, width, first, error));
 	}
 	return STATUS_OK;
 }

@@ -4,6 +4,7 @@
 #include "reports/page/page_elements.h"
 #include "reports/page/page_sections.h"
 
+#include <float.h>
 #include <string.h>
 
 /* More rows are folded away, and beyond the second limit left to sweep.tsv. */
@@ -78,28 +79,98 @@ static bool has_metric(const struct sweep_file *sweep, uint32_t index)
 	return false;
 }
 
-/* The best value of a metric, where more or less is better. */
-static bool find_best(const struct sweep_file *sweep, uint32_t index, double *best)
+static uint32_t metric_index(const char *name)
+{
+	uint32_t index = 0;
+
+	while (strcmp(sweep_metrics[index], name) != 0) {
+		index++;
+	}
+	return index;
+}
+
+static double rejected_by(const struct sweep_run *run)
+{
+	const struct result_value *value = &run->metrics[metric_index("rejected")];
+
+	return value->has_value ? value->value : 0;
+}
+
+static double fewest_rejected(const struct sweep_file *sweep)
+{
+	double fewest = DBL_MAX;
+
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		const struct sweep_run *run = &sweep->runs[i];
+		if (run->status == SWEEP_RUN_COMPLETE && rejected_by(run) < fewest) {
+			fewest = rejected_by(run);
+		}
+	}
+	return fewest;
+}
+
+/* The best value of a metric, where more or less is better, of the runs that rejected fewest
+   requests: the others have the figures of an easier load. */
+static bool find_best(const struct sweep_file *sweep, uint32_t index, double fewest, double *best)
 {
 	int better = metric_find(sweep_metrics[index])->better;
 	bool is_found = false;
 
 	for (uint32_t i = 0; i < sweep->run_count && better != 0; i++) {
 		const struct result_value *value = &sweep->runs[i].metrics[index];
-		bool is_better =
-			value->has_value && (!is_found || (value->value - *best) * better > 0);
+		bool counts = value->has_value && rejected_by(&sweep->runs[i]) <= fewest;
+		bool is_better = counts && (!is_found || (value->value - *best) * better > 0);
 		*best = is_better ? value->value : *best;
-		is_found = is_found || value->has_value;
+		is_found = is_found || counts;
 	}
 	return is_found;
 }
 
+/* The metrics in the order of their columns: first what runs are chosen by, since a page shows not
+   all columns at once. order: (SWEEP_METRIC_COUNT) indices. */
+static void order_metrics(uint32_t *order)
+{
+	static const char *const leading[] = {"output_tokens_per_s", "rejected", "attained",
+		"goodput", "ttft.p50", "ttft.p99", "tpot.p50", "tpot.p99", "e2e.p50", "e2e.p99"};
+	bool is_placed[SWEEP_METRIC_COUNT] = {false};
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < sizeof(leading) / sizeof(leading[0]); i++) {
+		order[count] = metric_index(leading[i]);
+		is_placed[order[count++]] = true;
+	}
+	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
+		if (!is_placed[i]) {
+			order[count++] = i;
+		}
+	}
+}
+
 /* What the rows of the table need of all of them. */
 struct run_columns {
+	uint32_t order[SWEEP_METRIC_COUNT]; /* of the metrics, whose indices the others have */
 	bool is_shown[SWEEP_METRIC_COUNT];
 	bool has_best[SWEEP_METRIC_COUNT];
 	double best[SWEEP_METRIC_COUNT];
+	double fewest_rejected;
 };
+
+/* The class of a figure's cell. */
+static const char *color_of(
+	const struct sweep_run *run, uint32_t index, const struct run_columns *columns)
+{
+	const struct result_value *value = &run->metrics[index];
+
+	if (index == metric_index("rejected") && value->value > 0) {
+		return " class=\"worse\"";
+	}
+	return columns->has_best[index] && value->has_value &&
+			       rejected_by(run) <= columns->fewest_rejected &&
+			       !(value->value < columns->best[index]) &&
+			       !(value->value > columns->best[index])
+		       ? " class=\"better\""
+		       : "";
+}
 
 /* The figures of a run, or why it has none. */
 static void add_figures(
@@ -117,13 +188,11 @@ static void add_figures(
 		text_add(page, "</td>");
 		return;
 	}
-	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
+	for (uint32_t k = 0; k < SWEEP_METRIC_COUNT; k++) {
+		uint32_t i = columns->order[k];
 		const struct result_value *value = &run->metrics[i];
-		bool is_best = columns->has_best[i] && value->has_value &&
-			       !(value->value < columns->best[i]) &&
-			       !(value->value > columns->best[i]);
 		if (columns->is_shown[i]) {
-			text_add(page, is_best ? "<td class=\"better\">" : "<td>");
+			text_format(page, "<td%s>", color_of(run, i, columns));
 			text_add_number(page, metric_find(sweep_metrics[i])->format,
 				value->has_value, value->value);
 			text_add(page, "</td>");
@@ -161,7 +230,8 @@ static void add_columns(
 		text_add_escaped(page, sweep->parameters[i].name);
 		text_add(page, "</th>");
 	}
-	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
+	for (uint32_t k = 0; k < SWEEP_METRIC_COUNT; k++) {
+		uint32_t i = columns->order[k];
 		if (columns->is_shown[i]) {
 			const struct metric *metric = metric_find(sweep_metrics[i]);
 			const char *statistic = strchr(metric->name, '.');
@@ -179,18 +249,22 @@ static void add_runs(struct text *page, const struct sweep_file *sweep)
 	uint32_t shown = sweep->run_count < SHOWN_ROWS_MAX ? sweep->run_count : SHOWN_ROWS_MAX;
 	struct run_columns columns = {0};
 
+	order_metrics(columns.order);
+	columns.fewest_rejected = fewest_rejected(sweep);
 	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
 		columns.is_shown[i] = has_metric(sweep, i);
-		columns.has_best[i] = find_best(sweep, i, &columns.best[i]);
+		columns.has_best[i] =
+			find_best(sweep, i, columns.fewest_rejected, &columns.best[i]);
 	}
 	text_add(page, "<section id=\"runs\">\n<h2>Runs</h2>\n<p class=\"note\">The best of each "
-		       "column is green. A run is a folder of its own: quire report shows it "
+		       "column is green, of the runs that rejected fewest requests. A run is a "
+		       "folder of its own: quire report shows it "
 		       "alone, or several beside each other.</p>\n");
 	if (is_folded) {
 		text_format(page, "<details><summary>%u of %u %s</summary>\n", shown,
 			sweep->run_count, word_of_count(sweep->run_count, "run", "runs"));
 	}
-	text_add(page, "<div class=\"scroll\">\n<table>\n");
+	text_add(page, "<div class=\"scroll\">\n<table class=\"sweep\">\n");
 	add_columns(page, sweep, &columns);
 	for (uint32_t i = 0; i < shown; i++) {
 		add_run(page, sweep, &sweep->runs[i], &columns);

@@ -341,6 +341,25 @@ static bool has_no_others(const struct folder_state *found, const struct folder_
 	return true;
 }
 
+/* Whether the sweep.json of an older sweep, which the command replaces, has all of its files
+   beside it. */
+static bool is_older_sweep_whole(
+	const struct sweep *sweep, const struct folder_state *found, struct text *why)
+{
+	for (uint32_t i = 0; i < sweep->before.count; i++) {
+		const struct folder_entry *entry = &sweep->before.entries[i];
+		const char *name = entry->name;
+		if (strstr(name, "/sweep.json") != NULL &&
+			folder_entry_is_equal(entry, folder_state_find(found, name)) &&
+			!folder_entry_is_equal(entry, folder_state_find(&sweep->after, name)) &&
+			!has_all(found, &sweep->before, why)) {
+			text_format(why, " beside the older %.200s", name);
+			return false;
+		}
+	}
+	return true;
+}
+
 /* Of a command that goes on where it was: it has left no other names than a whole run, and ends
    with the files of one when it is given again. */
 static bool is_resumed(
@@ -349,7 +368,8 @@ static bool is_resumed(
 	struct fault_run again;
 	struct folder_state end;
 
-	if (!has_no_others(found, &sweep->after, has_rest, why)) {
+	if (!has_no_others(found, &sweep->after, has_rest, why) ||
+		!is_older_sweep_whole(sweep, found, why)) {
 		return false;
 	}
 	fault_program_run(&sweep->program, NULL, &again);

@@ -35,6 +35,22 @@ Test(faults_searches, a_sweep)
 	});
 }
 
+/* In the folder of a sweep of another trace, whose cache curve is not that of this one. */
+Test(faults_searches, a_sweep_in_place_of_another)
+{
+	fault_sweep_require(&(struct fault_command){
+		.name = "sweep --force",
+		.prepare = MAKE_TRACE " --prefix 16:2; sed 's/, .hash_ids.*/, \"hash_ids\": [7]}/' "
+				      "t.jsonl >u.jsonl; "
+				      "$quire sweep u.jsonl --grid kv-blocks=12,14 --out out "
+				      "--jobs 1" SMALL " >/dev/null",
+		.arguments =
+			"sweep t.jsonl --grid kv-blocks=12,14 --out out --jobs 1 --force" SMALL,
+		.is_resumed = true,
+		.points_max = 6,
+	});
+}
+
 /* Of few runs: three requests are all that can be in the system. */
 Test(faults_searches, a_plan_of_few_runs)
 {

@@ -597,7 +597,7 @@ static bool is_up_at_first(const struct naive_scene *scene, uint32_t replica)
 	return true;
 }
 
-/* Who waits when the last request has arrived, and those that can start have. */
+/* Who waits to be served when the last request has arrived, and those that can start have. */
 static void note_backlog(struct naive_fleet *fleet, uint32_t now_ms)
 {
 	const struct naive_scene *scene = fleet->scene;
@@ -605,11 +605,11 @@ static void note_backlog(struct naive_fleet *fleet, uint32_t now_ms)
 	if (now_ms != scene->arrival_ms[scene->row_count - 1]) {
 		return;
 	}
-	fleet->backlog = count_waiting(fleet);
 	for (uint32_t id = 0; id < scene->row_count; id++) {
 		const struct naive_request *request = &fleet->requests[id];
-		bool is_out = request->is_taken && !naive_fits(scene, id);
-		fleet->backlog += request->place == AT_REPLICA && !request->is_running && !is_out;
+		bool is_waiting = request->place == AT_ROUTER ||
+				  (request->place == AT_REPLICA && !request->is_running);
+		fleet->backlog += is_waiting && naive_fits(scene, id);
 	}
 }
 

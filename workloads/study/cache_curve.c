@@ -27,6 +27,9 @@ static void add_point(struct cache_curve *curve, uint64_t capacity, bool is_aske
 	curve->point_count++;
 }
 
+/* No trace has more blocks than references, and fixed_exp2() gives no more than these. */
+_Static_assert((uint64_t)REFERENCES_MAX < UINT64_C(1) << 31, "a power of 2 below 2^31");
+
 static void add_spread(struct cache_curve *curve, uint64_t block_count)
 {
 	int64_t whole = u64_log2(block_count);

@@ -260,7 +260,8 @@ static enum status csv_log_row(void *state, const struct source_line *at, const 
 			row->arrival_ns > CLOCK_NS_MAX)) {
 		return source_line_error(error, at, log->text[ROLE_ARRIVAL], moment->text,
 			moment->bytes,
-			"%s in [0, 2^63 ns) (--columns unit=ms for another unit), "
+			"%s in [0, 2^63 ns) (quire trace convert --columns unit=ms for another "
+			"unit), "
 			"or " CALENDAR_TIME_FORM,
 			units[log->unit].name);
 	}

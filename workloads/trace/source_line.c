@@ -33,5 +33,6 @@ enum status source_line_error(struct error *error, const struct source_line *at,
 		snprintf(line, sizeof(line), ":%" PRIu64, at->line);
 	}
 	return error_set(error, STATUS_INPUT, "%.200s%s: %s%sfound %s, expected %s", at->path, line,
-		field == NULL ? "" : field, field == NULL ? "" : ": ", shown, expected);
+		field == NULL ? "" : field, field == NULL ? "" : ": ",
+		found_bytes > 0 ? shown : "nothing", expected);
 }

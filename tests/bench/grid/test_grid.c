@@ -68,6 +68,39 @@ Test(grid, words_end_at_separators_that_are_not_escaped)
 	}
 }
 
+/* Blanks, tabs and line breaks around the words of --grid and --try say nothing, wherever they
+   stand and however many there are. */
+Test(grid, any_blanks_stand_between_words)
+{
+	static const char *const blanks[] = {" ", "\t", "\n", "\n\n", " \n\t", "\t \n "};
+	static const char *const edges[] = {"", " ", "\t", "\n", "\n\t "};
+	enum { BLANKS = sizeof(blanks) / sizeof(blanks[0]) };
+	enum { EDGES = sizeof(edges) / sizeof(edges[0]) };
+
+	for (uint32_t n = 0; n < BLANKS * EDGES; n++) {
+		const char *blank = blanks[n % BLANKS], *edge = edges[n / BLANKS];
+		char text[256], try_text[256];
+		const struct option_texts tries = {.count = 1, .list = {try_text}};
+		struct grid grid;
+		snprintf(text, sizeof(text),
+			"%sgpu%s=%sh200%s,%sh100%s;%smax-num-seqs%s=%s1:4:x2%s", edge, edge, blank,
+			edge, blank, blank, edge, blank, edge, blank);
+		snprintf(try_text, sizeof(try_text),
+			"%s--policy%svllm%s--spread-ties%s-tp%s2%s--router-option%s'a  b'%s", edge,
+			blank, blank, blank, blank, blank, blank, edge);
+		open_grid(&grid, text, &tries);
+		require_equal(grid.count, 7);
+		cr_assert_str_eq(grid.list[0].options, "--gpu h200 --max-num-seqs 1");
+		cr_assert_str_eq(grid.list[5].options, "--gpu h100 --max-num-seqs 4");
+		const struct replay_config config = applied(&grid, 6);
+		cr_assert_str_eq(config.router_option, "a  b");
+		require(config.policy == 2 && config.spread_ties &&
+				config.tensor_parallel_size == 2,
+			"other options: %s", grid.list[6].options);
+		grid_close(&grid);
+	}
+}
+
 /* Every option, whatever its neighbours in struct replay_config are. */
 Test(grid, a_configuration_sets_its_own_options_alone)
 {
@@ -317,7 +350,7 @@ static void expect_error(const char *grid_text, const char *try_text, const char
 
 Test(grid, what_is_wrong_is_named)
 {
-	expect_error("gpus=h200", NULL, "--grid: unknown option --gpus; did you mean --gpu?");
+	expect_error("gpuu=h200", NULL, "--grid: unknown option --gpuu; did you mean --gpu?");
 	expect_error("gpu", NULL, "found 'gpu', expected OPTION=VALUE");
 	expect_error("", NULL, "expected OPTION=VALUE");
 	expect_error("gpu=h200;", NULL, "found '', expected OPTION=VALUE");
@@ -354,6 +387,20 @@ Test(grid, what_is_wrong_is_named)
 	expect_error(NULL, "--gpu 'h200", "a single quote is not closed");
 	expect_error(NULL, "--help", "found --help");
 	expect_error("speedup=1,2", "--speedup 2", "is the same configuration as speedup=2");
+}
+
+/* As many words as there is room for are options, whatever they are; one more is too many. */
+Test(grid, a_try_has_at_most_254_words)
+{
+	for (uint32_t words = 253; words <= 257; words++) {
+		struct text text = {0};
+		for (uint32_t i = 0; i < words; i++) {
+			text_add(&text, " --sort");
+		}
+		expect_error(NULL, text.bytes,
+			words > 254 ? "--try has more than 254 words" : "--sort is given twice");
+		text_deinit(&text);
+	}
 }
 
 /* ---- a naive model: nested loops over texts ---- */

@@ -327,6 +327,140 @@ Test(result_folder, does_not_replace_what_came_meanwhile)
 	free(text);
 }
 
+/* ---- the folders above ---- */
+
+enum { DEPTH_MAX = 4 };
+
+/* FOLDER/d/d/..., with as many d as the depth; separator: what stands between two. */
+static void path_of_depth(char *path, uint32_t depth, const char *separator)
+{
+	size_t used = (size_t)snprintf(path, PATH_BYTES, "%s", folder);
+
+	for (uint32_t i = 0; i < depth; i++) {
+		used += (size_t)snprintf(path + used, PATH_BYTES - used, "%sd", separator);
+	}
+}
+
+/* Demands that the first `count` folders are there and no further one, and removes them. */
+static void require_depth(uint32_t count, const char *when)
+{
+	char path[PATH_BYTES];
+
+	for (uint32_t depth = OWNED_FOLDERS_MAX + 1; depth > 0; depth--) {
+		path_of_depth(path, depth, "/");
+		require(file_exists(path) == (depth <= count), "%s: %u folders, of %u %s", when,
+			depth, count, depth <= count ? "removed" : "left");
+		if (depth <= count) {
+			require(rmdir(path) == 0, "%s is not empty", path);
+		}
+	}
+}
+
+/* Whichever of the folders were there before stay, and no other, however the path is written:
+   after a command without a result, and where the last one cannot be made. */
+Test(result_folder, folders_that_were_made_for_nothing_are_removed)
+{
+	static const char *const separators[] = {"/", "//", "/./"};
+	static char long_name[300];
+	char path[PATH_BYTES + 300];
+
+	memset(long_name, 'x', sizeof(long_name) - 1);
+	for (uint32_t n = 0; n < 3 * DEPTH_MAX * (DEPTH_MAX + 1); n++) {
+		const char *separator = separators[n % 3];
+		uint32_t depth = 1 + n / 3 % DEPTH_MAX, before = n / 3 / DEPTH_MAX;
+		for (uint32_t is_good = 0; is_good < 2 && before <= depth; is_good++) {
+			struct owned_folder owned;
+			struct error error = {0};
+			for (uint32_t i = 1; i <= before; i++) {
+				path_of_depth(path, i, "/");
+				require(mkdir(path, 0777) == 0, "cannot make %s", path);
+			}
+			path_of_depth(path, depth, separator);
+			if (!is_good) {
+				strcat(strcat(path, separator), long_name);
+			}
+			enum status status = owned_folder_open(&owned, path, &error);
+			require_equal(status, is_good ? STATUS_OK : STATUS_FILE);
+			if (is_good) {
+				path_of_depth(path, depth, "/");
+				require(file_exists(path), "%s is not made", path);
+				owned_folder_close(&owned);
+			}
+			require_depth(before, path);
+		}
+	}
+}
+
+/* A folder in which something was written stays, and so do those that it is in. */
+Test(result_folder, folders_of_a_file_stay)
+{
+	for (uint32_t kept = 0; kept <= DEPTH_MAX; kept++) {
+		struct owned_folder owned;
+		struct error error = {0};
+		char path[PATH_BYTES], file[PATH_BYTES + 8];
+		path_of_depth(path, DEPTH_MAX, "/");
+		require(owned_folder_open(&owned, path, &error) == STATUS_OK, "%s", error.text);
+		path_of_depth(path, kept, "/");
+		snprintf(file, sizeof(file), "%s/file", path);
+		file_write(file, "x", 1);
+		owned_folder_close(&owned);
+		require(unlink(file) == 0, "%s is gone", file);
+		require_depth(kept, "a file");
+	}
+}
+
+/* As many as the list has room for are made, or none. */
+Test(result_folder, folders_beyond_the_most_are_not_made)
+{
+	for (uint32_t depth = OWNED_FOLDERS_MAX - 1; depth <= OWNED_FOLDERS_MAX + 1; depth++) {
+		struct owned_folder owned;
+		struct error error = {0};
+		char path[PATH_BYTES];
+		bool fits = depth <= OWNED_FOLDERS_MAX;
+		path_of_depth(path, depth, "/");
+		require_equal(
+			owned_folder_open(&owned, path, &error), fits ? STATUS_OK : STATUS_FILE);
+		require(file_exists(path) == fits, "%u folders", depth);
+		if (fits) {
+			owned_folder_close(&owned);
+		}
+		require_depth(0, "none");
+	}
+}
+
+/* What has the name of the folder and is none stays as it is, and no folder is made for it. */
+Test(result_folder, what_is_no_folder_is_refused)
+{
+	static const char *const cases[] = {"touch it", "mkfifo it", "touch file; ln -s file it",
+		"ln -s nowhere it", "touch it; mkdir made", "true"};
+	char path[PATH_BYTES];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct owned_folder owned;
+		struct error error = {0};
+		bool is_there = i + 1 < sizeof(cases) / sizeof(cases[0]);
+		struct process_result made = shell_run(folder, "rm -rf ./*; %s", cases[i]);
+		require_equal(made.code, 0);
+		process_result_free(&made);
+		for (uint32_t is_below = 0; is_below < 2; is_below++) {
+			snprintf(path, sizeof(path), "%s/%sit", folder, is_below ? "made/../" : "");
+			error = (struct error){0};
+			enum status status = owned_folder_open(&owned, path, &error);
+			require(status == (is_there ? STATUS_FILE : STATUS_OK), "%s", cases[i]);
+			require(!is_there || strstr(error.text, "exists and is no folder") != NULL,
+				"%s: %s", cases[i], error.text);
+			if (status == STATUS_OK) {
+				owned_folder_close(&owned);
+			}
+			snprintf(path, sizeof(path), "%s/made", folder);
+			require(file_exists(path) == (strstr(cases[i], "made") != NULL), "%s",
+				cases[i]);
+		}
+	}
+	struct process_result cleaned = shell_run(folder, "rm -rf ./*");
+	process_result_free(&cleaned);
+}
+
 /* ---- names and owners of files ---- */
 
 /* A file beside the result, as --timeline writes one, is none of the result, however its path is

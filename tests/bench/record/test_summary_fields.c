@@ -221,7 +221,8 @@ Test(summary_fields, every_figure_is_printed)
 
 	require_parts(printed(&outcome),
 		PARTS("backlogged: requests queued longer than they were served, or many waited "
-		      "when arrivals ended (112.090 requests/s offered)\n",
+		      "when arrivals ended; 103 of 2,201 requests (4.7%) were rejected (112.090 "
+		      "requests/s offered)\n",
 			"priced by profile h200: one GPU, 2026-01-02\n",
 			"  requests  2,201 submitted,  1,002 finished,  103 rejected,  14 failed,  "
 			"1,082 unfinished\n",
@@ -229,8 +230,8 @@ Test(summary_fields, every_figure_is_printed)
 			"measured,  266 of the cooldown\n",
 			"  time      123.456 s from first arrival to the end of the run,  33,158 "
 			"steps\n",
-			"  used      41.0% of capacity, head room 2.4x; at most 20% of the KV "
-			"blocks, 40% of the seats\n",
+			"  used      41.0% of capacity; at most 20% of the KV blocks, 40% of the "
+			"seats\n",
 			"  rate      10627.451 output tokens/s, 145480.828 tokens/s in all, 8.108 "
 			"requests/s\n",
 			"  tokens    16,648,565 prompt,  1,312,031 output,  72,769 recomputed\n",
@@ -240,6 +241,33 @@ Test(summary_fields, every_figure_is_printed)
 			"max\n",
 			row, "  slo      48.70% of requests attain it, goodput 4.868 requests/s\n",
 			"  result_hash 000000000000000a\n"));
+}
+
+/* A run that rejected requests is not praised: their share is told, and no head room. */
+Test(summary_fields, a_verdict_says_what_share_was_rejected)
+{
+	struct run_outcome outcome = whole_outcome();
+
+	outcome.verdict = VERDICT_STABLE;
+	outcome.submitted = 2200;
+	outcome.rejected = 2191;
+	require_parts(printed(&outcome),
+		PARTS("stable: 2,191 of 2,200 requests (99.6%) were rejected; the engine kept up "
+		      "with the others (112.090 requests/s offered)\n",
+			"  used      41.0% of capacity; at most "));
+	outcome.rejected = 1;
+	require_parts(printed(&outcome),
+		PARTS("stable: 1 of 2,200 requests (0.0%) was rejected; the engine kept up",
+			"  used      41.0% of capacity; at most "));
+	outcome.rejected = 2200;
+	require_parts(printed(&outcome),
+		PARTS("stable: 2,200 of 2,200 requests (100.0%) were rejected (112.090 requests"));
+	outcome.rejected = 0;
+	require_parts(printed(&outcome),
+		PARTS("stable: the engine kept up with what arrived (112.090 requests/s offered)\n",
+			"  used      41.0% of capacity, head room 2.4x; at most "));
+	outcome.verdict = VERDICT_OVERLOADED;
+	require_parts(printed(&outcome), PARTS("  used      41.0% of capacity; at most "));
 }
 
 /* What is waited for most is told with the option that shortens it, where there is one. */
@@ -316,7 +344,7 @@ Test(summary_fields, what_there_is_not_is_null)
 			      "\t\t\"e2e_ms\":\t9000.000000,\n"
 			      "\t\t\"attained\":\t0.487034,"));
 	require_parts(printed(&outcome),
-		PARTS("when arrivals ended\n", "no step was computed; at most",
+		PARTS("(4.7%) were rejected\n", "no step was computed; at most",
 			"  cache     -% of prompt tokens hit;",
 			"  tpot                -            -            -            -            "
 			"-\n",
@@ -386,8 +414,9 @@ Test(summary_fields, the_end_of_a_run_is_told)
 					       "\t\"failure\":\t\"step 7: the GPU is gone\",\n"));
 	char *text = printed(&outcome);
 	require(strstr(text, "profile") == NULL, "%s", text);
-	require_parts(text,
-		PARTS("failed: step 7: the GPU is gone\nuntil then stable: the engine kept up"));
+	require_parts(text, PARTS("failed: step 7: the GPU is gone\nuntil then stable: 103 of "
+				  "2,201 requests (4.7%) were rejected; the engine kept up "
+				  "with the others"));
 }
 
 /* ---- warnings ---- */

@@ -100,13 +100,14 @@ static uint64_t draw_span(struct prop *prop, uint64_t bin_ns, uint64_t now_ns)
 	}
 }
 
-static struct timeline_step draw_step(struct prop *prop, uint64_t *now_ns, uint64_t bin_ns)
+static struct timeline_step draw_step(
+	struct prop *prop, uint64_t *now_ns, uint64_t origin_ns, uint64_t bin_ns)
 {
 	if (prop_chance(prop, 1, 3)) {
-		*now_ns += draw_span(prop, bin_ns, *now_ns); /* idle */
+		*now_ns += draw_span(prop, bin_ns, *now_ns - origin_ns); /* idle */
 	}
 	struct timeline_step step = {.start_ns = *now_ns};
-	*now_ns += draw_span(prop, bin_ns, *now_ns);
+	*now_ns += draw_span(prop, bin_ns, *now_ns - origin_ns);
 	step.end_ns = *now_ns;
 	step.running = prop_below(prop, 1000);
 	step.waiting = prop_below(prop, UINT64_C(1) << 40);
@@ -125,15 +126,17 @@ static void body_bins(struct prop *prop, const void *context)
 {
 	static struct timeline timeline; /* large; a trial has a process of its own */
 	static struct steps steps;
-	uint64_t now_ns = 0;
+	uint64_t origin_ns = prop_below(prop, UINT64_C(1) << prop_below(prop, 62));
+	uint64_t now_ns = origin_ns;
 	(void)context;
 
 	steps.count = 0;
 	timeline_init(&timeline);
+	timeline.origin_ns = origin_ns;
 	uint32_t count = prop_range(prop, 1, STEPS_MAX);
 	for (uint32_t i = 0; i < count && now_ns < UINT64_C(1) << 62; i++) {
 		struct timeline_step *step = &steps.steps[steps.count++];
-		*step = draw_step(prop, &now_ns, timeline.bin_ns);
+		*step = draw_step(prop, &now_ns, origin_ns, timeline.bin_ns);
 		steps.waits[i].cause = prop_below(prop, WAIT_CAUSE_COUNT);
 		steps.waits[i].count = prop_below(prop, 3);
 		if (prop_chance(prop, 1, 2)) {
@@ -149,7 +152,7 @@ static void body_bins(struct prop *prop, const void *context)
 	require(timeline.bin_count <= TIMELINE_BINS_MAX, "too many bins");
 	struct timeline_bin sum = {0};
 	for (uint32_t i = 0; i < timeline.bin_count; i++) {
-		uint64_t low = i * timeline.bin_ns;
+		uint64_t low = origin_ns + i * timeline.bin_ns;
 		struct timeline_bin expected = naive_bin(&steps, low, low + timeline.bin_ns);
 		require_bin(&timeline.bins[i], &expected);
 		sum.busy_ns += timeline.bins[i].busy_ns;
@@ -163,7 +166,7 @@ static void body_bins(struct prop *prop, const void *context)
 	require(sum.waiting_ns == all.waiting_ns, "waiting was lost");
 	/* The last bin is that of the latest step's end, or of its last nanosecond. */
 	const struct timeline_step *last = &steps.steps[steps.count - 1];
-	uint64_t last_low = (timeline.bin_count - 1) * timeline.bin_ns;
+	uint64_t last_low = origin_ns + (timeline.bin_count - 1) * timeline.bin_ns;
 	require(last->end_ns >= last_low && last->end_ns <= last_low + timeline.bin_ns,
 		"bins go on behind the end");
 	/* No wider than it needs to be: half as wide would not have held it. */
@@ -236,24 +239,34 @@ Test(timeline, a_step_beyond_the_clock_is_an_error, .signal = SIGABRT)
 	timeline_add(&timeline, &step);
 }
 
-/* The mean over whole bins is the integral by their width; outside of all bins it is 0. */
+/* The mean over whole bins is the integral by their width; outside of all bins it is 0. All times
+   are the clock's, whenever the first bin starts. */
 Test(timeline, mean_waiting_is_the_integral_by_its_width)
 {
 	static struct timeline timeline;
-	struct timeline_step step = {.start_ns = 0, .end_ns = 10000, .waiting = 4};
+	static const uint64_t origins[] = {0, 1, 5500, UINT64_C(1) << 60};
+	static const struct {
+		uint64_t start_ns, end_ns, mean;
+	} cases[] = {{0, 10000, 4000}, {0, 12000, 3333}, {12000, 13000, 9000}, {12001, 12002, 9000},
+		{9999, 12001, 3250}, {5000, 5000, 0}, {50000, 60000, 0}};
 
-	timeline_init(&timeline);
-	require_equal(timeline_mean_waiting(&timeline, 0, 1000), 0);
-	timeline_add(&timeline, &step);
-	step = (struct timeline_step){.start_ns = 12000, .end_ns = 13000, .waiting = 9};
-	timeline_add(&timeline, &step);
-	require_equal(timeline.bin_ns, 1000);
-	require_equal(timeline_mean_waiting(&timeline, 0, 10000), 4000);
-	require_equal(timeline_mean_waiting(&timeline, 0, 12000), 3333);
-	require_equal(timeline_mean_waiting(&timeline, 12000, 13000), 9000);
-	require_equal(timeline_mean_waiting(&timeline, 12001, 12002), 9000);
-	require_equal(timeline_mean_waiting(&timeline, 5000, 5000), 0);
-	require_equal(timeline_mean_waiting(&timeline, 50000, 60000), 0);
+	for (uint32_t i = 0; i < sizeof(origins) / sizeof(origins[0]); i++) {
+		const uint64_t at = origins[i];
+		struct timeline_step step = {.start_ns = at, .end_ns = at + 10000, .waiting = 4};
+		timeline_init(&timeline);
+		timeline.origin_ns = at;
+		require_equal(timeline_mean_waiting(&timeline, at, at + 1000), 0);
+		timeline_add(&timeline, &step);
+		step = (struct timeline_step){
+			.start_ns = at + 12000, .end_ns = at + 13000, .waiting = 9};
+		timeline_add(&timeline, &step);
+		require_equal(timeline.bin_ns, 1000);
+		for (uint32_t j = 0; j < sizeof(cases) / sizeof(cases[0]); j++) {
+			require_equal(timeline_mean_waiting(&timeline, at + cases[j].start_ns,
+					      at + cases[j].end_ns),
+				cases[j].mean);
+		}
+	}
 }
 
 /* ---- what is written ---- */
@@ -307,6 +320,66 @@ Test(timeline, rows_hold_averages_sums_and_shares)
 		"0.000001000\t0.000001000\t0.750\t0.250\t250000.000\t1\t2\t3\t4\t5\t1\t0.250000\t"
 		"0.000\t0.500\t0.000\t0.000\t0.000\t0.000\t0.000\n");
 	free(text);
+	temporary_remove(folder);
+}
+
+/* What is the same over all of a run is so in every row, whatever the bins' width is. One step over
+   all bins, and another of half a bin in the first. */
+Test(timeline, averages_do_not_depend_on_the_width)
+{
+	static struct timeline timeline;
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 16];
+	const char *const sums[] = {"3\t4\t5\t6\t7\t1", "0\t0\t0\t0\t0\t0", "0\t0\t0\t0\t0\t1"};
+	char expected[3]
+		     [256]; /* the first row, those behind it, and the last, where the step ends */
+
+	for (uint32_t i = 0; i < 3; i++) {
+		snprintf(expected[i], sizeof(expected[i]),
+			"\t%s\t%s\t%s\t1073741824.000\t%s\t0.000\t0.000\t0.000\t0.000\t0.000",
+			i == 0 ? "1.500\t1649267441664.500\t402653184.500"
+			       : "1.000\t1099511627776.000\t268435456.000",
+			sums[i], i == 0 ? "1.500000" : "1.000000", i == 0 ? "0.500" : "0.000");
+	}
+	temporary_folder(folder);
+	snprintf(path, sizeof(path), "%s/t", folder);
+	for (uint64_t bin_ns = 1000; bin_ns <= CLOCK_NS_MAX / TIMELINE_BINS_MAX; bin_ns *= 2) {
+		const uint64_t end_ns = bin_ns * TIMELINE_BINS_MAX;
+		const struct timeline_step whole = {.end_ns = end_ns,
+			.running = 1,
+			.waiting = UINT64_C(1) << 40,
+			.used_blocks = 1 << 28};
+		const struct timeline_step half = {.end_ns = bin_ns / 2,
+			.running = 1,
+			.waiting = (UINT64_C(1) << 40) + 1,
+			.used_blocks = (1 << 28) + 1,
+			.hit_tokens = 3,
+			.query_tokens = 4,
+			.output_tokens = 5,
+			.prefill_tokens = 6,
+			.preemptions = 7};
+		timeline_init(&timeline);
+		timeline_add(&timeline, &whole);
+		timeline_add(&timeline, &half);
+		timeline_wait(&timeline, 0, 1 << 30, 0, end_ns);
+		timeline_wait(&timeline, 1, 1, 0, bin_ns / 2);
+		require_equal(timeline.bin_ns, bin_ns);
+		require_equal(
+			timeline_mean_waiting(&timeline, bin_ns, end_ns), 1000 * whole.waiting);
+		struct table_writer *table = open_table(path);
+		timeline_write(&timeline, table);
+		close_table(table);
+		char *text = file_read(path, NULL), *rest = NULL;
+		strtok_r(text, "\n", &rest);
+		for (uint32_t i = 0; i < TIMELINE_BINS_MAX; i++) {
+			const char *row = strtok_r(NULL, "\n", &rest);
+			require(row != NULL, "%u rows", i);
+			const char *cells = strchr(strchr(row, '\t') + 1, '\t');
+			require(strcmp(cells, expected[(i > 0) + (i + 1 == TIMELINE_BINS_MAX)]) ==
+					0,
+				"row %u of %llu ns: %s", i, (unsigned long long)bin_ns, row);
+		}
+		free(text);
+	}
 	temporary_remove(folder);
 }
 

@@ -198,19 +198,52 @@ Test(sweep, the_terminal_has_a_line_a_run)
 	replay_fixture_open(&fixture);
 	struct process_result result = quire_run_in(fixture.folder, SWEEP " --out one");
 	open_sweep(&fixture, "one", path, &sweep);
-	require(strstr(result.out, "   tokens/s   ttft p99   tpot p99   in SLO %     hits %   "
-				   "preempt.\n") != NULL,
+	require(strstr(result.out,
+			"   rejected   tokens/s   ttft p99   tpot p99   in SLO %     hits %   "
+			"preempt.\n") != NULL,
 		"%s", result.out);
 	for (uint32_t i = 0; i < sweep.run_count; i++) {
 		const struct sweep_run *run = &sweep.runs[i];
-		snprintf(line, sizeof(line), "  %9.1f  %9.1f  %9.2f  %9.2f  %9.2f  %9.0f\n",
-			metric_of(run, "output_tokens_per_s"), metric_of(run, "ttft.p99"),
-			metric_of(run, "tpot.p99"), 100 * metric_of(run, "attained"),
-			100 * metric_of(run, "hit_rate"), metric_of(run, "preemptions"));
+		snprintf(line, sizeof(line), "  %9.0f  %9.1f  %9.1f  %9.2f  %9.2f  %9.2f  %9.0f\n",
+			metric_of(run, "rejected"), metric_of(run, "output_tokens_per_s"),
+			metric_of(run, "ttft.p99"), metric_of(run, "tpot.p99"),
+			100 * metric_of(run, "attained"), 100 * metric_of(run, "hit_rate"),
+			metric_of(run, "preemptions"));
 		require(strstr(result.out, line) != NULL, "no '%s' in %s", line, result.out);
 	}
 	process_result_free(&result);
 	sweep_file_close(&sweep);
+	close_fixture(&fixture);
+}
+
+/* A run that rejects requests has the latencies of an easier load, so the terminal has a column of
+   them as soon as any run rejects one, the first or the last. */
+Test(sweep, the_terminal_says_what_runs_rejected)
+{
+	static const struct {
+		const char *lengths;
+		bool has_column;
+	} cases[] = {{"200,4000", true}, {"4000,200", true}, {"4000,4001", false}};
+	struct replay_fixture fixture;
+	char line[256];
+
+	replay_fixture_open(&fixture);
+	for (uint32_t i = 0; i < 3; i++) {
+		snprintf(line, sizeof(line),
+			"sweep trace.jsonl --block-size 16 --trace-block-size 16 --kv-blocks 1000 "
+			"--grid max-model-len=%s --out one --force",
+			cases[i].lengths);
+		struct process_result result = quire_run_in(fixture.folder, line);
+		bool has_column = strstr(result.out, "   rejected   tokens/s  ") != NULL;
+		require(has_column == cases[i].has_column, "%s: %s", line, result.out);
+		require((strstr(result.out, "max-model-len=200           2  ") != NULL) ==
+				has_column,
+			"%s: %s", line, result.out);
+		require((strstr(result.out, "max-model-len=4000          0  ") != NULL) ==
+				has_column,
+			"%s: %s", line, result.out);
+		process_result_free(&result);
+	}
 	close_fixture(&fixture);
 }
 
@@ -383,6 +416,31 @@ Test(sweep, a_curve_is_there_where_sizes_vary_and_prompts_share)
 	run_shell(&fixture, 0, "test -e two/" SWEEP_CACHE);
 	quire(&fixture, 0, SIZES("14"), "1 of 1 run is complete (1 was before)");
 	run_shell(&fixture, 0, "! test -e two/" SWEEP_CACHE);
+	close_fixture(&fixture);
+}
+
+/* An older sweep, whose files are those of one until those of the new one are all on the disk:
+   where none can be written, or one cannot be replaced. */
+Test(sweep, force_leaves_the_older_sweep_whole_where_it_cannot_begin)
+{
+	static const char *const obstacles[] = {
+		"ulimit -f 1", "mkdir one/sweep.json.old", "mkdir one/provenance.json.old"};
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 0, "sweep trace.jsonl " ENGINE " --grid kv-blocks=20,40 --out one", "2 of");
+	run_shell(&fixture, 0, "test -e one/" SWEEP_CACHE " && cp -r one two");
+	for (uint32_t i = 0; i < 3; i++) {
+		struct process_result result = shell_run(fixture.folder,
+			"%s; " QUIRE_EXECUTABLE " " ONE_RUN " --force", obstacles[i]);
+		require(result.code == 2 && strstr(result.err, "cannot be") != NULL &&
+				strchr(result.err, '\n')[1] == '\0',
+			"%d: %s", result.code, result.err);
+		process_result_free(&result);
+		run_shell(&fixture, 0, "rm -rf one/*.old && diff -r one two");
+	}
+	quire(&fixture, 0, ONE_RUN " --force", "1 of 1 run is complete (0 were before)");
+	run_shell(&fixture, 0, "! test -e one/" SWEEP_CACHE " && ! ls one/*.old");
 	close_fixture(&fixture);
 }
 

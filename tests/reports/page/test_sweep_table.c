@@ -87,19 +87,41 @@ static const char *title_of(const struct metric *metric)
 	return strchr(metric->name, '.') == NULL ? metric->title : metric->name;
 }
 
-/* Whether no other run is better, where better is said of the metric. */
+static bool is_of_rejected(uint32_t metric)
+{
+	return strcmp(sweep_metrics[metric], "rejected") == 0;
+}
+
+static double rejected_by(const struct sweep_run *run)
+{
+	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
+		if (is_of_rejected(i) && run->metrics[i].has_value) {
+			return run->metrics[i].value;
+		}
+	}
+	return 0;
+}
+
+/* Whether no run rejected fewer requests, and no other of those that rejected as few is better,
+   where better is said of the metric. */
 static bool is_best(const struct sweep_file *sweep, uint32_t run, uint32_t metric)
 {
 	int better = metric_find(sweep_metrics[metric])->better;
 	const struct result_value *own = &sweep->runs[run].metrics[metric];
+	double rejected = rejected_by(&sweep->runs[run]);
 
 	for (uint32_t i = 0; i < sweep->run_count; i++) {
 		const struct result_value *other = &sweep->runs[i].metrics[metric];
-		if (other->has_value && (other->value - own->value) * better > 0) {
+		if (sweep->runs[i].status != SWEEP_RUN_COMPLETE) {
+			continue;
+		}
+		if (rejected_by(&sweep->runs[i]) < rejected ||
+			(rejected_by(&sweep->runs[i]) <= rejected && other->has_value &&
+				(other->value - own->value) * better > 0)) {
 			return false;
 		}
 	}
-	return own->has_value && better != 0;
+	return own->has_value && better != 0 && !(is_of_rejected(metric) && own->value > 0);
 }
 
 static bool is_shown(const struct sweep_file *sweep, uint32_t metric)
@@ -153,12 +175,32 @@ static void require_run(
 			bool is_green = strstr(table->row.tags[column], "better") != NULL;
 			require(is_green == is_best(sweep, index, i), "%s of run %u is %s",
 				metric->name, index, is_green ? "green" : "not green");
+			bool is_red = strstr(table->row.tags[column], "worse") != NULL;
+			require_equal(is_red, is_of_rejected(i) && run->metrics[i].value > 0);
 		}
 	}
 	if (run->status == SWEEP_RUN_COMPLETE) {
 		require_equal(table->row.count, table->titles.count);
 		require_value(table, "KV blocks", NUMBER_COUNT, run->kv_blocks);
 		require_value(table, "GPUs", NUMBER_COUNT, run->gpus);
+	}
+}
+
+/* Of a wide table the first columns are seen: what was rejected stands before every latency. */
+static void require_order(const struct sweep_file *sweep, const struct shown_table *table)
+{
+	uint32_t rejected = 0;
+
+	while (!is_of_rejected(rejected)) {
+		rejected++;
+	}
+	if (!is_shown(sweep, rejected)) {
+		return;
+	}
+	uint32_t place = shown_table_column(table, "Requests rejected");
+	for (uint32_t i = place; i-- > 0;) {
+		require(strstr(table->titles.cells[i], ".p") == NULL, "%s stands before it",
+			table->titles.cells[i]);
 	}
 }
 
@@ -207,6 +249,7 @@ static void body_sweep(struct prop *prop, const void *context)
 	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
 		shown += is_shown(&drawn.sweep, i);
 	}
+	require_order(&drawn.sweep, &table);
 	require_equal(table.titles.count, drawn.sweep.parameter_count + shown + 3);
 	for (; shown_table_next(&table); rows++) {
 		require(rows < drawn.sweep.run_count, "more rows than runs");

@@ -1,8 +1,10 @@
 #include "workloads/study/cache.h"
 #include "workloads/study/cache_curve.h"
+#include "workloads/generate/fixed.h"
 #include "workloads/study/index_set.h"
 
 #include <criterion/criterion.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -374,6 +376,27 @@ Test(trace_cache, a_curve_has_the_models_hits_at_every_capacity)
 		.name = "cache curve", .body = curve_equals_the_models, .trials = 300};
 
 	cr_assert(prop_holds(&options));
+}
+
+/* The spread of a curve is made of powers of two, so the most blocks must have one. */
+Test(trace_cache, more_references_than_a_curve_takes_are_refused)
+{
+	struct references references;
+	struct error error = {0};
+	struct trace_row row = {.input_length = 1, .output_length = 1};
+	int64_t most = fixed_exp2(u64_log2(REFERENCES_MAX));
+
+	require(fabs((double)most / FIXED_ONE / REFERENCES_MAX - 1) < 1e-6, "%" PRId64, most);
+	references_init(&references, 1);
+	require_equal(references_add(&references, &row, &error), STATUS_OK);
+	row.input_length = REFERENCES_MAX; /* and one before it */
+	require_equal(references_add(&references, &row, &error), STATUS_INPUT);
+	require(strcmp(error.text, "the prompts of this trace have more than 2147483647 blocks, "
+				   "expected fewer") == 0,
+		"%s", error.text);
+	require_equal(references.reference_count, 1);
+	require_equal(references.request_count, 1);
+	references_deinit(&references);
 }
 
 /* ---- the optimum ---- */

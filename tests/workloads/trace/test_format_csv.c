@@ -127,7 +127,8 @@ Test(format_csv, bad_logs_get_one_clear_line)
 		"t:1: arrival: found ts,time,input,output, expected one column of it; --columns "
 		"arrival=NAME chooses");
 	expect(NULL, "ts,input,output\nsoon,2,3\n",
-		"csv\nt:2: ts: found soon, expected s in [0, 2^63 ns) (--columns unit=ms");
+		"csv\nt:2: ts: found soon, expected s in [0, 2^63 ns) (quire trace convert "
+		"--columns unit=ms");
 	expect(NULL, "ts,input,output\n1700000000000,2,3\n", "csv\nt:2: ts: found 1700000000000,");
 	expect(NULL, "ts,input,output\n1,2.5,3\n",
 		"csv\nt:2: input: found 2.5, expected an integer");

@@ -918,7 +918,8 @@ Test(trace, refuses_bad_values_of_csv)
 		{TEXT(AZURE "2023-11-16 18:15:46,0,1\n"), "bad:2: ContextTokens: found 0, " LENGTH},
 		{TEXT(AZURE "2023-11-16 18:15:46,5,-1\n"),
 			"bad:2: GeneratedTokens: found -1, " LENGTH},
-		{TEXT(AZURE "2023-11-16 18:15:46,5,\n"), "bad:2: GeneratedTokens: found , " LENGTH},
+		{TEXT(AZURE "2023-11-16 18:15:46,5,\n"),
+			"bad:2: GeneratedTokens: found nothing, " LENGTH},
 		{TEXT("TIMESTAMP,ContextTokens\n"),
 			"bad:1: GeneratedTokens: found TIMESTAMP,ContextTokens, expected a header "
 			"line with this column"},
