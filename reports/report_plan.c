@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of reports/figures/style.gp. */
+enum { COLORS_MAX = 8 };
+
 /* What varies, as a figure names it. A text of the file does not become part of a script. */
 static const struct knob {
 	const char *vary, *title, *unit;
@@ -125,33 +128,138 @@ static bool is_own_run(const struct plan_probe *probe)
 	       probe->purpose != PROBE_MODEL;
 }
 
-/* Every answer, and the other runs of the same configurations. */
-static void fill_pareto(struct plot *plot, const struct plan_file *plan)
+/* A point of the Pareto figure: speed of a user, throughput of a GPU. */
+struct point {
+	double x, y;
+};
+
+static double larger(double one, double other)
 {
-	fprintf(plot->table,
-		"configuration\tspeed_per_user\tthroughput_per_gpu\tis_answer\tis_front\n");
+	return one > other ? one : other;
+}
+
+/* The runs of the search that are no answers; their largest values are added to `most`. */
+static void add_other_loads(struct plot *plot, const struct plan_file *plan, struct point *most)
+{
 	for (uint64_t i = 0; i < plan->probe_count; i++) {
 		const struct plan_probe *probe = &plan->probes[i];
 		const struct plan_configuration *one = &plan->configurations[probe->configuration];
 		double replicas = probe->replicas.has_value ? probe->replicas.value : 1;
-		double gpus = one->gpus * replicas;
+		double gpus = plan_gpus(one->gpus, replicas);
 		if (is_own_run(probe) && probe->tpot_p50_ms.value > 0 && gpus > 0) {
-			fprintf(plot->table, "%u\t%.9g\t%.9g\t0\t0\n", one->rank,
-				1000 / probe->tpot_p50_ms.value,
-				probe->output_tokens_per_s.value / gpus);
-		}
-	}
-	for (uint32_t i = 0; i < plan->configuration_count; i++) {
-		const struct plan_configuration *one = &plan->configurations[i];
-		if (one->speed_per_user.has_value && one->throughput_per_gpu.has_value) {
-			fprintf(plot->table, "%u\t%.9g\t%.9g\t1\t%d\n", one->rank,
-				one->speed_per_user.value, one->throughput_per_gpu.value,
-				one->on_pareto_front);
+			const struct point point = {1000 / probe->tpot_p50_ms.value,
+				probe->output_tokens_per_s.value / gpus};
+			fprintf(plot->table, "%u\t%.9g\t%.9g\t0\t0\t-\n", one->rank, point.x,
+				point.y);
+			*most = (struct point){larger(most->x, point.x), larger(most->y, point.y)};
 		}
 	}
 }
 
-static enum status add_plots(struct sheet *sheet, const struct plan_file *plan, struct error *error)
+/* What has both figures has a place in the figure. */
+static bool has_place(const struct plan_configuration *one)
+{
+	return one->speed_per_user.has_value && one->throughput_per_gpu.has_value;
+}
+
+/* Whether ranks beside the two points would be written over each other: a rank is about 2 % of the
+   figure wide and 5 % high. */
+static bool is_near(const struct plan_configuration *one, const struct plan_configuration *other,
+	const struct point *most)
+{
+	double x = one->speed_per_user.value - other->speed_per_user.value;
+	double y = one->throughput_per_gpu.value - other->throughput_per_gpu.value;
+
+	return has_place(one) && has_place(other) && x < 0.07 * most->x && x > -0.07 * most->x &&
+	       y < 0.06 * most->y && y > -0.06 * most->y;
+}
+
+/* For each configuration the one beside whose point its rank is written: the first that is near and
+   has a label, or itself. owners: (configuration_count). */
+static void find_owners(const struct plan_file *plan, const struct point *most, uint32_t *owners)
+{
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		owners[i] = i;
+		for (uint32_t j = 0; j < i && owners[i] == i; j++) {
+			if (owners[j] == j &&
+				is_near(&plan->configurations[i], &plan->configurations[j], most)) {
+				owners[i] = j;
+			}
+		}
+	}
+}
+
+/* The ranks beside a point and the end of its row. */
+static void add_label(
+	struct plot *plot, const struct plan_file *plan, const uint32_t *owners, uint32_t index)
+{
+	const char *comma = "";
+
+	for (uint32_t i = index; i < plan->configuration_count; i++) {
+		if (owners[i] == index && has_place(&plan->configurations[i])) {
+			fprintf(plot->table, "%s%u", comma, plan->configurations[i].rank);
+			comma = ", ";
+		}
+	}
+	fprintf(plot->table, *comma == '\0' ? "-\n" : "\n");
+}
+
+/* Every answer, and the other runs of the same configurations. */
+static void fill_pareto(struct plot *plot, const struct plan_file *plan)
+{
+	uint32_t *owners = memory_take(plan->configuration_count, sizeof(*owners));
+	struct point most = {0, 0};
+
+	fprintf(plot->table, "configuration\tspeed_per_user\tthroughput_per_gpu\tis_answer\t"
+			     "is_front\tlabel\n");
+	add_other_loads(plot, plan, &most);
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		const struct plan_configuration *one = &plan->configurations[i];
+		if (has_place(one)) {
+			most.x = larger(most.x, one->speed_per_user.value);
+			most.y = larger(most.y, one->throughput_per_gpu.value);
+		}
+	}
+	find_owners(plan, &most, owners);
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		const struct plan_configuration *one = &plan->configurations[i];
+		if (!has_place(one)) {
+			continue;
+		}
+		fprintf(plot->table, "%u\t%.9g\t%.9g\t1\t%d\t", one->rank,
+			one->speed_per_user.value, one->throughput_per_gpu.value,
+			one->on_pareto_front);
+		add_label(plot, plan, owners, i);
+	}
+	free(owners);
+}
+
+/* The names of the configurations by their colours, which are as many; none of one alone. */
+static uint32_t name_configurations(
+	const struct plan_file *plan, struct text *names, const char **curves)
+{
+	uint32_t count =
+		plan->configuration_count < COLORS_MAX ? plan->configuration_count : COLORS_MAX;
+
+	if (plan->configuration_count < 2) {
+		return 0;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		const struct plan_configuration *one = &plan->configurations[i];
+		text_format(&names[i], "%u. ", one->rank);
+		text_add(&names[i], one->name);
+		curves[i] = names[i].bytes;
+	}
+	return count;
+}
+
+#define PARETO_READING                                                                             \
+	"Up is cheaper, to the right is faster. The line joins the configurations of which no "    \
+	"other is better at both; numbers are ranks, those of near points beside the first."
+
+/* curves: (curve_count) names of the configurations. */
+static enum status add_plots(struct sheet *sheet, const struct plan_file *plan,
+	const char *const *curves, uint32_t curve_count, struct error *error)
 {
 	static const struct page_plot finished = {.name = "plan-attained",
 		.title = "Requests finished against load",
@@ -190,18 +298,22 @@ static enum status add_plots(struct sheet *sheet, const struct plan_file *plan, 
 		{"plan_pareto.gp",
 			{.name = "plan-pareto",
 				.title = "Throughput of a GPU against speed of a user",
-				.reading =
-					"Up is cheaper, to the right is faster. The line joins "
-					"the configurations of which no other is better at both; "
-					"numbers are ranks."},
+				.reading = PARETO_READING},
 			fill_pareto},
 	};
 
 	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct plot *plot;
 		bool is_of_finished = i == 0 && !plan_has_request_limits(plan);
-		TRY(sheet_add(sheet, is_of_finished ? &finished : &rows[i].shown, rows[i].script,
-			&plot, error));
+		struct page_plot shown = is_of_finished ? finished : rows[i].shown;
+		if (rows[i].fill == fill_pareto) {
+			shown.curves = curves;
+			shown.curve_count = curve_count;
+			shown.reading = plan->configuration_count > COLORS_MAX ? PARETO_READING
+						" Behind the eighth the colours begin again."
+									       : PARETO_READING;
+		}
+		TRY(sheet_add(sheet, &shown, rows[i].script, &plot, error));
 		rows[i].fill(plot, plan);
 	}
 	return sheet_draw(sheet, error);
@@ -211,15 +323,21 @@ enum status report_plan(const char *directory, const struct json_object *default
 	struct text *page, struct error *error)
 {
 	struct plan_file plan;
+	struct text names[COLORS_MAX] = {{0}};
+	const char *curves[COLORS_MAX] = {NULL};
 	struct sheet *sheet = memory_take(1, sizeof(*sheet));
 
 	enum status status = plan_file_open(&plan, directory, error);
 	if (status == STATUS_OK) {
-		status = add_plots(sheet, &plan, error);
+		uint32_t count = name_configurations(&plan, names, curves);
+		status = add_plots(sheet, &plan, curves, count, error);
 	}
 	if (status == STATUS_OK) {
 		struct page_sheet parts = sheet_page(sheet, defaults);
 		status = page_plan_write(page, &plan, &parts, error);
+	}
+	for (uint32_t i = 0; i < COLORS_MAX; i++) {
+		text_deinit(&names[i]);
 	}
 	sheet_close(sheet);
 	free(sheet);

@@ -31,14 +31,6 @@ static const struct probe_figures *alone_of(const struct track *track)
 	return NULL;
 }
 
-/* GPUs at a load: of a run that passes they are known, else those of one replica count. */
-static uint64_t gpus_of(
-	const struct plan_configuration_state *state, const struct probe_figures *figures)
-{
-	return figures == NULL ? state->unit_gpus
-			       : state->unit_gpus * figures->replicas / state->unit_replicas;
-}
-
 static void set_loads(
 	struct plan_answer *answer, const struct plan *plan, const struct search_answer *found)
 {
@@ -402,7 +394,8 @@ static void answer_configuration(struct answers *answers, uint32_t index)
 	own->fail = figures_at(track, found.fail_probe);
 	own->alone = alone_of(track);
 	own->track = track;
-	own->gpus = gpus_of(state, own->pass);
+	own->gpus =
+		own->is_found ? (uint64_t)plan_gpus(state->gpus, (double)own->pass->replicas) : 0;
 	own->is_limited = own->is_found && !found.has_fail && found.is_complete &&
 			  state->limit != LIMIT_NONE && found.highest_pass == found.hardest;
 	set_loads(&own->answer, plan, &found);

@@ -16,7 +16,7 @@ struct configuration_answer {
 	/* runs at the answer, at the load that fails next to it, and of a request at a time; NULL:
 	   none */
 	const struct probe_figures *pass, *fail, *alone;
-	uint64_t gpus; /* of all replicas at the answer */
+	uint64_t gpus; /* of all replicas at the answer; 0: there is none */
 
 	/* at the answer; of one that is found */
 	struct result_value goodput_per_gpu, throughput_per_gpu, speed_per_user, utilisation;

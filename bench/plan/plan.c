@@ -209,8 +209,8 @@ static void note_facts(struct plan_configuration_state *state, const struct run 
 							  ? group->tensor_parallel_size
 							  : config->tensor_parallel_size);
 	}
-	state->unit_replicas = gpus > 0 ? run->groups.replicas : 1;
-	state->unit_gpus = gpus > 0 ? gpus : config->tensor_parallel_size;
+	state->gpus = gpus > 0 ? (double)gpus / (double)run->groups.replicas
+			       : (double)config->tensor_parallel_size;
 	state->config = replay_config_json(config);
 }
 

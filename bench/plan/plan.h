@@ -87,8 +87,7 @@ struct plan_configuration_state {
 	const char *name, *options;
 	uint64_t lowest, highest, first; /* loads of the knob */
 	enum load_limit limit;		 /* what the trace cannot show, if the search ends there */
-	uint64_t unit_replicas;		 /* those of --fleet, else 1 */
-	uint64_t unit_gpus;		 /* of that many replicas */
+	double gpus;			 /* of a replica; the mean, where those of --fleet differ */
 	uint64_t kv_blocks, block_size;
 	uint64_t found_kv_blocks; /* what the GPU's memory has room for */
 	bool is_beyond_memory;	  /* kv_blocks is more */

@@ -91,8 +91,7 @@ static cJSON *configuration_json(const struct answers *answers, uint32_t index)
 		cJSON_AddNumberToObject(
 			object, SUMMARY_FOUND_KV_BLOCKS, (double)state->found_kv_blocks);
 	}
-	cJSON_AddNumberToObject(
-		object, "gpus", (double)state->unit_gpus / (double)state->unit_replicas);
+	cJSON_AddNumberToObject(object, "gpus", state->gpus);
 	cJSON_AddItemToObject(object, "answer", plan_answer_json(&own->answer));
 	cJSON *goodput = cJSON_AddObjectToObject(object, "goodput_per_gpu");
 	add_value(goodput, "value", own->goodput_per_gpu);

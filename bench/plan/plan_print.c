@@ -173,7 +173,7 @@ static void print_stretches(struct text *text, const struct configuration_answer
 	}
 }
 
-static void print_details(struct text *text, const struct configuration_answer *own)
+static void print_details(struct text *text, const struct configuration_answer *own, bool is_least)
 {
 	const struct plan_answer *answer = &own->answer;
 
@@ -181,7 +181,8 @@ static void print_details(struct text *text, const struct configuration_answer *
 		text_format(text, "  binds     %s\n", own->binding_text.bytes);
 	}
 	if (own->is_found && own->why_not_more.byte_count > 0) {
-		text_format(text, "  not more  %s\n", own->why_not_more.bytes);
+		text_format(text, "  not %-5s %s\n", is_least ? "fewer" : "more",
+			own->why_not_more.bytes);
 	}
 	if (own->is_found && own->alone != NULL && answer->alone.misses.value > 0) {
 		text_format(text,
@@ -237,7 +238,7 @@ void plan_print(struct text *text, const struct answers *answers)
 	if (!own->is_found && answers->count == 1 && !plan->is_interrupted) {
 		return;
 	}
-	print_details(text, own);
+	print_details(text, own, knobs[plan->knob].is_least);
 	print_stretches(text, own);
 	if (own->short_trace.byte_count > 0) {
 		text_format(text, "note: %s\n", own->short_trace.bytes);

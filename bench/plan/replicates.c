@@ -137,6 +137,14 @@ static void add_model(struct plan *plan, uint32_t configuration,
 	}
 }
 
+/* Whether the answer is known: some load fails, or there can be no fewer replicas. */
+static bool has_answer(const struct plan *plan, const struct search_answer *found)
+{
+	bool is_fewest = plan->knob == KNOB_REPLICAS && found->highest_pass == 1;
+
+	return found->has_pass && (found->has_fail || is_fewest);
+}
+
 static void add_configuration(struct plan *plan, uint32_t configuration)
 {
 	struct plan_configuration_state *state = &plan->states[configuration];
@@ -145,7 +153,7 @@ static void add_configuration(struct plan *plan, uint32_t configuration)
 	const struct replay_config *config = &plan->configurations[configuration].run.config;
 	uint64_t count = plan->request->replicates;
 
-	if (!found.has_pass || !found.has_fail || found.fails_alone || count == 0) {
+	if (!has_answer(plan, &found) || found.fails_alone || count == 0) {
 		return;
 	}
 	struct track_options options = {
@@ -182,35 +190,42 @@ static void set_end(struct result_value *end, enum knob_index knob, bool has_val
 	*end = (struct result_value){has_value, has_value ? value / scale : 0};
 }
 
-static void add_end(
-	struct text *text, struct result_value end, enum knob_index knob, const char *unknown)
+static void add_end(struct text *text, struct result_value end, enum knob_index knob)
 {
-	if (!end.has_value) {
-		text_add(text, unknown);
-	} else if (knobs[knob].is_fraction) {
+	if (knobs[knob].is_fraction) {
 		text_format(text, "%.4g", end.value);
 	} else {
 		text_add_number(text, NUMBER_COUNT, true, end.value);
 	}
 }
 
-/* "1 to 3 replicas"; "2 replicas" where both ends read the same. */
+/* "1 to 3 replicas"; "2 replicas" where both ends read the same; "at most 3 replicas" and "at least
+   2 replicas" where the other end lies beyond what was searched. */
 static void add_interval(struct text *text, const struct plan_interval *interval,
 	const struct plan_answer *answer, enum knob_index knob)
 {
-	struct text low = {0}, high = {0};
+	const struct result_value low = interval->low, high = interval->high;
+	const struct result_value last = high.has_value ? high : low;
+	struct text first = {0};
 
-	add_end(&low, interval->low, knob, "less than was searched");
-	add_end(&high, interval->high, knob, "more than was searched");
-	if (strcmp(low.bytes, high.bytes) != 0) {
-		text_format(text, "%s to ", low.bytes);
+	if (!last.has_value) {
+		text_add(text, "beyond what was searched");
+		return;
 	}
-	text_add(text, high.bytes);
+	struct text end = {0};
+	add_end(&first, low, knob);
+	add_end(&end, last, knob);
+	if (!low.has_value || !high.has_value) {
+		text_add(text, high.has_value ? "at most " : "at least ");
+	} else if (strcmp(first.bytes, end.bytes) != 0) {
+		text_format(text, "%s to ", first.bytes);
+	}
+	text_add(text, end.bytes);
 	if (answer->unit[0] != '\0') {
-		text_format(text, " %s", plan_answer_unit(answer, interval->high.value));
+		text_format(text, " %s", plan_answer_unit(answer, last.value));
 	}
-	text_deinit(&low);
-	text_deinit(&high);
+	text_deinit(&first);
+	text_deinit(&end);
 }
 
 static void say_sampling(struct text *text, const struct plan *plan,
@@ -369,11 +384,15 @@ static void answer_sampling(const struct plan *plan, const struct plan_configura
 	answer->sampling.text = text->bytes;
 }
 
+/* What passes need not fall as steps take longer: other requests meet then. So the ends are put in
+   order, and the answer itself, at steps as they are, lies between them. */
 static void answer_model(const struct plan *plan, const struct plan_configuration_state *state,
-	struct plan_answer *answer, struct text *text)
+	double answer_load, struct plan_answer *answer, struct text *text)
 {
 	uint32_t first = state->replicate_first + u32_from(state->samples);
 	struct plan_interval *interval = &answer->model.interval;
+	double low = answer_load, high = answer_load;
+	bool has_end[2];
 
 	answer->model.error = (struct result_value){true, (double)state->model_error / 1e6};
 	answer->model.is_guess = state->is_guess;
@@ -384,16 +403,14 @@ static void answer_model(const struct plan *plan, const struct plan_configuratio
 		if (!search_has_ended(track->search)) {
 			return;
 		}
-		set_end(is_low ? &interval->low : &interval->high, plan->knob,
-			found.has_pass && found.has_fail, (double)found.highest_pass);
+		has_end[!is_low] = has_answer(plan, &found);
+		if (has_end[!is_low]) {
+			low = fmin(low, (double)found.highest_pass);
+			high = fmax(high, (double)found.highest_pass);
+		}
 	}
-	if (interval->low.has_value && interval->high.has_value &&
-		interval->low.value > interval->high.value) {
-		/* What passes need not fall as steps take longer: other requests meet then. */
-		struct result_value low = interval->low;
-		interval->low = interval->high;
-		interval->high = low;
-	}
+	set_end(&interval->low, plan->knob, has_end[0], low);
+	set_end(&interval->high, plan->knob, has_end[1], high);
 	add_interval(text, interval, answer, plan->knob);
 	text_format(text, " if all steps take %.3g %% longer or shorter, ",
 		(double)state->model_error / 1e4);
@@ -413,5 +430,5 @@ void replicates_answer(const struct plan *plan, uint32_t configuration, struct p
 		return;
 	}
 	answer_sampling(plan, state, (double)found.highest_pass, answer, sampling);
-	answer_model(plan, state, answer, model);
+	answer_model(plan, state, (double)found.highest_pass, answer, model);
 }

@@ -1,8 +1,8 @@
 # Throughput of a GPU against the speed of a user, one point a run: faint points are other loads of
 # the same configuration, full ones its answer, the line the Pareto front: no configuration is
 # better at both. The table has the columns configuration (its rank), speed_per_user,
-# throughput_per_gpu (output tokens/s), is_answer and is_front; quire puts it
-# in front of the script instead.
+# throughput_per_gpu (output tokens/s), is_answer, is_front and label, the ranks that are written
+# beside an answer or `-`; quire puts it in front of the script instead.
 if (!exists("quire_style")) {
 	if (ARGC < 2) { print "usage: gnuplot -c plan_pareto.gp OUT.svg TABLE.tsv"; exit status 2 }
 	load ARG0[1:strlen(ARG0) - strlen("plan_pareto.gp")]."style.gp"
@@ -31,6 +31,7 @@ set xlabel "Speed of a user, output tokens/s (1000 / median TPOT)"
 eval y_title("Output tokens/s of a GPU")
 is_one(k) = column("configuration") == k
 is_answer(unused) = column("is_answer") == 1
+has_label(unused) = is_answer(0) && stringcolumn("label") ne "-"
 is_front(unused) = is_answer(0) && column("is_front") == 1
 stats table using "configuration" nooutput
 most = int(STATS_max)
@@ -44,6 +45,6 @@ plot table using (is_answer(0) ? NaN : column("speed_per_user")):"throughput_per
 	table using (is_answer(0) ? column("speed_per_user") : NaN):"throughput_per_gpu": \
 	(shade(int(column("configuration"))) + 0x10000000) with points pointtype 7 pointsize 1 \
 	linecolor rgb variable title "answer, by rank", \
-	table using (is_answer(0) ? column("speed_per_user") : NaN):"throughput_per_gpu": \
-	(sprintf("%d", int(column("configuration")))) with labels left offset 0.7, 0.5 \
+	table using (has_label(0) ? column("speed_per_user") : NaN):"throughput_per_gpu": \
+	(stringcolumn("label")) with labels left offset 0.7, 0.5 \
 	textcolor rgb text_color notitle

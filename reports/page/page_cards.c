@@ -3,16 +3,38 @@
 #include "engine/base/number.h"
 #include "reports/page/page_elements.h"
 
+#include <string.h>
+
 /* The share of requests within the SLO from which a run is shown to meet it: the limits are usually
    demanded of the 99th percentile. */
 #define SLO_SHARE 0.99
 
+/* What was rejected, in front of what the verdict says of the others. */
+static void add_rejected(struct text *page, double rejected, double submitted)
+{
+	text_add_number(page, NUMBER_COUNT, true, rejected);
+	text_add(page, " of ");
+	text_add_count(page, (uint64_t)submitted, "request", "requests");
+	text_add(page, " (");
+	text_add_number(page, NUMBER_SHARE, submitted > 0, rejected / submitted);
+	text_format(page, ") %s rejected. ", word_of_count((uint64_t)rejected, "was", "were"));
+}
+
 void page_verdict(struct text *page, const struct result *result)
 {
+	double rejected = result->numbers[VALUE_REJECTED].value;
+	double submitted = result->numbers[VALUE_SUBMITTED].value;
+	bool is_stable = strcmp(result->verdict, "stable") == 0;
+
 	text_format(page,
 		"<section class=\"verdict %s\" aria-label=\"Verdict\">\n<p><strong>%s</strong> ",
-		result->verdict, result->verdict);
-	text_add(page, page_verdict_meaning(result));
+		is_stable && rejected > 0 ? "rejecting" : result->verdict, result->verdict);
+	if (rejected > 0) {
+		add_rejected(page, rejected, submitted);
+	}
+	if (!is_stable || rejected <= 0 || rejected < submitted) {
+		text_add(page, page_verdict_meaning(result));
+	}
 	text_add(page, "</p>\n<p class=\"facts\">");
 	if (result->numbers[VALUE_OFFERED_RATE].has_value) {
 		page_value(page, result, VALUE_OFFERED_RATE);

@@ -59,7 +59,7 @@ const char *page_verdict_meaning(const struct result *result)
 
 	if (strcmp(verdict, "stable") == 0) {
 		return result->numbers[VALUE_REJECTED].value > 0
-			       ? "The engine kept up with what it took, and rejected the rest."
+			       ? "The engine kept up with the requests that it took."
 			       : "The engine kept up with what arrived.";
 	}
 	if (strcmp(verdict, "backlogged") == 0) {

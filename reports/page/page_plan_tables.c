@@ -88,7 +88,19 @@ static void add_pass(struct text *page, const struct plan_configuration *one)
 	text_add(page, "</td>");
 }
 
-static void add_configuration(struct text *page, const struct plan_configuration *one, double most)
+/* Whether the plan was asked for a cost. */
+static bool has_cost(const struct plan_file *plan)
+{
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		if (plan->configurations[i].answer.cost_per_million_tokens.has_value) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void add_configuration(
+	struct text *page, const struct plan_configuration *one, double most, bool is_priced)
 {
 	text_format(page, "<tr><th scope=\"row\">%u. ", one->rank);
 	text_add_escaped(page, one->name);
@@ -112,7 +124,9 @@ static void add_configuration(struct text *page, const struct plan_configuration
 	add_cell(page, NUMBER_RATE, one->throughput_per_gpu);
 	add_cell(page, NUMBER_RATE, one->speed_per_user);
 	text_add(page, one->on_pareto_front ? "<td>yes</td>" : "<td>\u2013</td>");
-	add_cell(page, NUMBER_RATE, one->answer.cost_per_million_tokens);
+	if (is_priced) {
+		add_cell(page, NUMBER_RATE, one->answer.cost_per_million_tokens);
+	}
 	text_add(page, "<td class=\"words\">");
 	text_add_escaped(page, one->answer.binding);
 	text_add(page, "</td></tr>\n");
@@ -125,6 +139,8 @@ void page_plan_configurations(struct text *page, const struct plan_file *plan)
 		"Utilisation", "Output tokens/s a GPU", "Tokens/s a user", "Pareto front",
 		"Cost of a million tokens", "What binds"};
 	double most = largest_goodput(plan);
+	bool is_priced = has_cost(plan);
+	enum { COST_COLUMN = 11 };
 
 	if (plan->configuration_count < 2) {
 		return;
@@ -140,11 +156,13 @@ void page_plan_configurations(struct text *page, const struct plan_file *plan)
 			  "their ratio holds 1.");
 	text_add(page, "<thead><tr>");
 	for (uint32_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
-		text_format(page, "<th scope=\"col\">%s</th>", titles[i]);
+		if (i != COST_COLUMN || is_priced) {
+			text_format(page, "<th scope=\"col\">%s</th>", titles[i]);
+		}
 	}
 	text_add(page, "</tr></thead>\n<tbody>\n");
 	for (uint32_t i = 0; i < plan->configuration_count; i++) {
-		add_configuration(page, &plan->configurations[i], most);
+		add_configuration(page, &plan->configurations[i], most, is_priced);
 	}
 	page_table_close(page);
 }

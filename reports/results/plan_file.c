@@ -164,6 +164,11 @@ void plan_probe_write(struct table_writer *table, const char *configuration,
 
 /* ---- reading plan.json ---- */
 
+double plan_gpus(double gpus, double replicas)
+{
+	return floor(gpus * replicas + 0.5);
+}
+
 bool plan_has_request_limits(const struct plan_file *plan)
 {
 	return plan->slo_ttft_ms.has_value || plan->slo_tpot_ms.has_value ||

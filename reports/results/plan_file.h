@@ -259,7 +259,7 @@ struct plan_configuration {
 	const char *name, *options, *profile;
 	bool is_calibrated;
 	bool is_beyond_memory; /* it has more KV blocks than the GPU's memory has room for */
-	double gpus;
+	double gpus;	       /* of a replica */
 	struct plan_answer answer;
 	struct result_value goodput_per_gpu, against_best;
 	struct plan_interval goodput_per_gpu_interval, against_best_interval;
@@ -288,6 +288,10 @@ struct plan_file {
 	uint64_t probe_count;
 	struct plan_probe *probes; /* (probe_count), owned with its texts, in the table's order */
 };
+
+/* GPUs of so many replicas of a configuration, whose `gpus` are those of one: the mean where they
+   differ, so the product is rounded. */
+double plan_gpus(double gpus, double replicas);
 
 /* Whether requests have limits, and not only figures of the run; else the share that attains is
    that of the requests that finish. */

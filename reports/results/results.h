@@ -272,7 +272,9 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 	 KV blocks, of max_num_seqs (above 1 with prefill-first, which limits the rows of a step and
 	 not the sequences that run) and of max_num_batched_tokens; a mean is over the window, that
 	 of the token budget over steps. offered_per_s is of the measured requests;
-	 backlog_at_last_arrival, drain_s and verdict are of the whole run
+	 backlog_at_last_arrival, drain_s and verdict are of the whole run. backlog_at_last_arrival:
+	 requests that wait and will be served, of a fleet at that moment, of one engine once it
+	 has decided its next step
      tokens {prompt, output, prefill_computed, recomputed}
      prefix_cache {query_tokens, hit_tokens, hit_rate}
 	 hit_rate is null where the trace does not say which prompts share tokens

@@ -153,10 +153,52 @@ Test(drawn_scripts, a_plan_has_its_answer_and_intervals)
 	require_equal(occurrences(scripts, "\nc0\t"), 36);
 	require_equal(occurrences(scripts, "\nc1\t"), 0);
 	/* Loads of a twelfth of 1.3 of the capacity: TPOT 11.3 ms, 300 tokens a request. */
-	REQUIRE_LINES(scripts, "1\t88.4955752\t260\t0\t0", "2\t88.4955752\t373.75\t0\t0",
-		"1\t30\t2088\t1\t1", "2\t39\t6003\t1\t0");
-	require_equal(occurrences(scripts, "\t0\t0\n"), 24);
+	REQUIRE_LINES(scripts, "1\t88.4955752\t260\t0\t0\t-", "2\t88.4955752\t373.75\t0\t0\t-",
+		"1\t30\t2088\t1\t1\t1", "2\t39\t6003\t1\t0\t2");
+	require_equal(occurrences(scripts, "\t0\t0\t-\n"), 24);
 	free(scripts);
+}
+
+static void set_number(cJSON *object, const char *name, double value)
+{
+	cJSON *number = cJSON_GetObjectItem(object, name);
+
+	require(cJSON_IsNumber(number), "no number %s", name);
+	cJSON_SetNumberValue(number, value);
+}
+
+/* Ranks that would be written over each other stand beside the first point, each of them once: of
+   these four the second and the last are near each other, the third is near neither. */
+Test(drawn_scripts, ranks_of_near_points_are_written_together)
+{
+	static const double places[][2] = {{30, 9000}, {60, 4000}, {60, 3000}, {61, 4001}};
+	struct made_plan made = made_plan_ordinary;
+	char file[2 * TEMPORARY_PATH_BYTES];
+
+	made.configurations = 4;
+	make_plan(folder, "plan", &made, path);
+	snprintf(file, sizeof(file), "%s/plan.json", path);
+	char *text = file_read(file, NULL);
+	cJSON *root = cJSON_Parse(text), *list = cJSON_GetObjectItem(root, "configurations");
+	for (int i = 0; i < 4; i++) {
+		cJSON *one = cJSON_GetArrayItem(list, i);
+		set_number(one, "speed_per_user", places[i][0]);
+		set_number(one, "throughput_per_gpu", places[i][1]);
+	}
+	free(text);
+	text = cJSON_Print(root);
+	file_write(file, text, strlen(text));
+	char *scripts = scripts_of_page();
+	require_equal(occurrences(scripts, "\n1\t30\t9000\t1\t"), 1);
+	require_equal(occurrences(scripts, "\t1\n"), 1);
+	require_equal(occurrences(scripts, "\t2, 4\n"), 1);
+	require_equal(occurrences(scripts, "\t3\n"), 1);
+	const char *last = strstr(scripts, "\n4\t61\t4001\t1\t");
+	require(last != NULL && strncmp(strchr(last + 1, '\n') - 2, "\t-", 2) == 0,
+		"the fourth has a rank of its own");
+	free(scripts);
+	free(text);
+	cJSON_Delete(root);
 }
 
 /* The cells of a row, each ended by a zero byte; how many. line is written to. */

@@ -82,7 +82,7 @@ def check_details(lines, answer):
             expected[label] = text
     passing = answer["lowest_pass"] if answer["is_least"] else answer["highest_pass"]
     if passing is not None and answer["why_not_more"]:
-        expected["not more"] = answer["why_not_more"]
+        expected["not fewer" if answer["is_least"] else "not more"] = answer["why_not_more"]
     if passing is not None and answer["alone"]["misses"]:
         expected["alone"] = "%.0f of %.0f requests miss it with one in the system at a time" % (
             answer["alone"]["misses"], answer["alone"]["requests"])

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bench/compare/compare_limits.h"
+#include "bench/replay/replay_config.h"
 #include "tests/harness/require.h"
 
 /* Two sides of a case, made in memory, and every finding that they lead to, byte by byte. */
@@ -216,31 +217,59 @@ Test(judge, simulations_of_recorded_runs_are_never_better)
 		"ttft.p99 8.00\u00a0ms to 12.0\u00a0ms (+50.0\u00a0%), limit ttft.p99<=+5%\n");
 }
 
-/* What a run and its simulation differ in by their nature, and nothing else. */
+/* A field of the configuration that both sides have with other values, or the base alone. */
+static void require_field(const char *name, bool is_of_runner)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "{\"config\": {\"%s\": \"x\"}}", name);
+	open_summary(&base, text);
+	for (uint32_t is_absent = 0; is_absent < 2; is_absent++) {
+		snprintf(text, sizeof(text), "{\"config\": {\"%s\": \"y\"}}",
+			is_absent ? "other" : name);
+		open_summary(&value, text);
+		for (uint32_t is_computed = 0; is_computed < 2; is_computed++) {
+			base.evidence.is_computed = is_computed == 1;
+			snprintf(text, sizeof(text), "%s is %s, the baseline's is \"x\"\n", name,
+				is_absent ? "absent" : "\"y\"");
+			bool may = is_of_runner && is_computed == 1;
+			require_verdict(true, may ? GATE_PASS : GATE_INVALID, may ? "" : text);
+		}
+	}
+}
+
+/* What a run and its simulation differ in by their nature, and nothing else: no other option, and
+   no name that begins as one of these or ends in it. */
 Test(judge, simulations_may_differ_in_what_computes)
 {
 	static const char *const fields[] = {"runner", "gpu", "weights", "dtype", "kernels",
-		"shared_prefix_attention", "tp_transport", "engine_process", "seed", "model",
-		"tensor_parallel_size", "clock"};
+		"shared_prefix_attention", "tp_transport", "engine_process"};
+	enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
+	uint32_t found = 0;
 
 	rules.recorded_count = 1;
-	for (uint32_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		char text[128];
-		snprintf(text, sizeof(text), "{\"config\": {\"%s\": \"x\"}}", fields[i]);
-		open_summary(&base, text);
-		for (uint32_t is_absent = 0; is_absent < 2; is_absent++) {
-			snprintf(text, sizeof(text), "{\"config\": {\"%s\": \"y\"}}",
-				is_absent ? "other" : fields[i]);
-			open_summary(&value, text);
-			for (uint32_t is_computed = 0; is_computed < 2; is_computed++) {
-				base.evidence.is_computed = is_computed == 1;
-				snprintf(text, sizeof(text), "%s is %s, the baseline's is \"x\"\n",
-					fields[i], is_absent ? "absent" : "\"y\"");
-				bool may = i < 8 && is_computed == 1;
-				require_verdict(
-					true, may ? GATE_PASS : GATE_INVALID, may ? "" : text);
-			}
+	for (uint32_t i = 0; i < replay_options.count; i++) {
+		char name[64];
+		bool is_of_runner = false;
+		snprintf(name, sizeof(name), "%s", replay_options.rows[i].name);
+		for (char *dash = strchr(name, '-'); dash != NULL; dash = strchr(dash, '-')) {
+			*dash = '_';
 		}
+		for (uint32_t j = 0; j < FIELDS; j++) {
+			is_of_runner = is_of_runner || strcmp(fields[j], name) == 0;
+		}
+		found += is_of_runner;
+		require_field(name, is_of_runner);
+	}
+	require_equal(found, FIELDS);
+	for (uint32_t i = 0; i < FIELDS; i++) {
+		char name[64];
+		snprintf(name, sizeof(name), "%s_more", fields[i]);
+		require_field(name, false);
+		snprintf(name, sizeof(name), "no_%s", fields[i]);
+		require_field(name, false);
+		snprintf(name, strlen(fields[i]), "%s", fields[i]);
+		require_field(name, false);
 	}
 }
 
@@ -282,6 +311,12 @@ Test(judge, the_same_steps_give_the_same_figures)
 		"the same steps are counted differently: rejected 2 to 3\n"
 		"the same steps are counted differently: histogram of ttft\n");
 	value.buckets[1].upper_ns--;
+	/* none and 0 are not the same */
+	open_summary(&value, "{\"config\": {\"runner\": \"sim\", \"gpu\": \"g\", \"seed\": 1}, "
+			     "\"preemptions\": 0}");
+	require_verdict(true, GATE_REGRESSED,
+		"the same steps are counted differently: preemptions \u2013 to 0\n"
+		"the same steps are counted differently: rejected 2 to \u2013\n");
 	value.evidence.histograms.of[LATENCY_TTFT].values++;
 	open_summary(&value, SUMMARY);
 	require_verdict(true, GATE_REGRESSED,

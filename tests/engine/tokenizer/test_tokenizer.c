@@ -376,6 +376,60 @@ Test(tokenizer, the_queue_joins_what_a_search_would)
 		.name = "encoding", .body = encodes_as_naively, .trials = 2000}));
 }
 
+/* ---- tokens ---- */
+
+enum { ADDED = 3, SPELLINGS = 4, IDS = 4, ADDITIONS = SPELLINGS * IDS };
+
+/* Adds the token to the structure and to a list, of which each spelling and each id is in one
+   place at most. */
+static void add_token(
+	struct bpe *bpe, const char *const *spellings, uint32_t addition, int32_t id_of[SPELLINGS])
+{
+	uint32_t spelling = addition / IDS;
+	int32_t id = (int32_t)(addition % IDS);
+	bool is_free = id_of[spelling] < 0;
+
+	for (uint32_t i = 0; i < SPELLINGS; i++) {
+		is_free = is_free && id_of[i] != id;
+	}
+	require(bpe_add_token(bpe, spellings[spelling], strlen(spellings[spelling]), id) == is_free,
+		"'%s' as %d is %staken", spellings[spelling], id, is_free ? "not " : "");
+	id_of[spelling] = is_free ? id : id_of[spelling];
+}
+
+/* Every three additions of four spellings and four ids, in every order: what is in use is refused,
+   and changes nothing. */
+Test(tokenizer, a_spelling_and_an_id_are_of_one_token)
+{
+	static const char *const spellings[SPELLINGS] = {"a", "\xc4\xa0", "ab", ""};
+	static const char *const meanings[SPELLINGS] = {"a", " ", "ab", ""};
+
+	for (uint32_t n = 0; n < ADDITIONS * ADDITIONS * ADDITIONS; n++) {
+		struct bpe bpe = {.tokens = NULL};
+		int32_t id_of[SPELLINGS] = {-1, -1, -1, -1};
+		const char *bytes_of[IDS] = {"", "", "", ""};
+		bpe_init(&bpe, ADDED, 1);
+		for (uint32_t i = 0, rest = n; i < ADDED; i++, rest /= ADDITIONS) {
+			add_token(&bpe, spellings, rest % ADDITIONS, id_of);
+		}
+		for (uint32_t i = 0; i < SPELLINGS; i++) {
+			require_equal(bpe_find(&bpe, spellings[i], strlen(spellings[i])), id_of[i]);
+			if (id_of[i] >= 0) {
+				bytes_of[id_of[i]] = meanings[i];
+			}
+		}
+		require_equal(bpe.byte_ids['a'], id_of[0]);
+		require_equal(bpe.byte_ids[' '], id_of[1]);
+		for (int32_t id = 0; id < IDS; id++) {
+			size_t byte_count;
+			const char *bytes = bpe_bytes(&bpe, id, &byte_count);
+			require_equal(byte_count, strlen(bytes_of[id]));
+			require(memcmp(bytes, bytes_of[id], byte_count) == 0, "token %d", id);
+		}
+		bpe_deinit(&bpe);
+	}
+}
+
 /* ---- what a tokenizer.json may say ---- */
 
 /* The small tokenizer.json with one place changed. The place is a row of names and numbers, as

@@ -73,6 +73,7 @@ Test(page_plan, the_answer_comes_first)
 
 	require_order(page, texts);
 	require_lacks(page, "id=\"configurations\"");
+	require_lacks(page, "class=\"curves\"");
 	require_lacks(page, ">nan");
 	require_lacks(page, "a guess");
 	require_has(page, "From 60.00 to 99.89 % of the requests are within the SLO.");
@@ -98,6 +99,9 @@ Test(page_plan, configurations_are_ranked_with_intervals)
 	require_has(page, "a guess");
 	require_has(page, "uncalibrated");
 	require_has(page, "4 configurations; at most");
+	require_has(page, "<p class=\"curves\"><span class=\"name run-1\">1. c0</span> <span "
+			  "class=\"name run-2\">2. c1</span> ");
+	require_has(page, "<span class=\"name run-4\">4. c3</span> </p>\n<svg");
 	free(page);
 }
 

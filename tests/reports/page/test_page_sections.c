@@ -136,14 +136,27 @@ Test(page_sections, a_verdict_has_the_load)
 	struct result result = ordinary();
 
 	require_text(page_verdict, &result,
-		"<section class=\"verdict stable\" aria-label=\"Verdict\">\n<p><strong>stable"
-		"</strong> The engine kept up with what it took, and rejected the rest.</p>\n"
+		"<section class=\"verdict rejecting\" aria-label=\"Verdict\">\n<p><strong>stable"
+		"</strong> 24 of 99 requests (24.2" NB "%) were rejected. The engine kept up with "
+		"the requests that it took.</p>\n"
 		"<p class=\"facts\">17.0 requests/s offered, 18.0 finished; 19 waiting when the "
 		"last one arrived, 20.0" NB "s from then to the last finish.</p>\n</section>\n");
+	put(&result, VALUE_REJECTED, 99);
+	require_in(page_verdict, &result,
+		"<p><strong>stable</strong> 99 of 99 requests (100.0" NB "%) were rejected. </p>");
 	put(&result, VALUE_REJECTED, 0);
+	require_in(page_verdict, &result,
+		"<section class=\"verdict stable\" aria-label=\"Verdict\">\n<p><strong>stable"
+		"</strong> The engine kept up with what arrived.");
+	put(&result, VALUE_SUBMITTED, 0);
 	require_in(page_verdict, &result, "The engine kept up with what arrived.");
+	put(&result, VALUE_SUBMITTED, 1);
+	put(&result, VALUE_REJECTED, 1);
 	result.verdict = "unserved";
-	require_in(page_verdict, &result, "Requests were left when no replica was there");
+	require_in(page_verdict, &result,
+		"<section class=\"verdict unserved\" aria-label=\"Verdict\">\n<p><strong>unserved"
+		"</strong> 1 of 1 request (100.0" NB "%) was rejected. Requests were left when no "
+		"replica was there");
 	result.verdict = "overloaded";
 	require_in(page_verdict, &result, "More arrived than could be served");
 }

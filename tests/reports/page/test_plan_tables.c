@@ -348,7 +348,7 @@ static void require_words(const struct drawn_plan *drawn, const struct shown_tab
 }
 
 static void require_configuration(const struct drawn_plan *drawn, const struct shown_table *table,
-	const struct plan_configuration *one)
+	const struct plan_configuration *one, bool is_priced)
 {
 	const struct plan_answer *answer = &one->answer;
 
@@ -364,13 +364,17 @@ static void require_configuration(const struct drawn_plan *drawn, const struct s
 	require_number(table, "Output tokens/s a GPU", NUMBER_RATE, one->throughput_per_gpu);
 	require_number(table, "Tokens/s a user", NUMBER_RATE, one->speed_per_user);
 	shown_table_require(table, "Pareto front", one->on_pareto_front ? "yes" : "\u2013");
-	require_number(
-		table, "Cost of a million tokens", NUMBER_RATE, answer->cost_per_million_tokens);
+	if (is_priced) {
+		require_number(table, "Cost of a million tokens", NUMBER_RATE,
+			answer->cost_per_million_tokens);
+	}
 	shown_table_require(table, "What binds", answer->binding[0] == '\0' ? "" : "ttft &amp; co");
 }
 
+/* Cost is a column where any configuration has one. */
 static void body_configurations(struct prop *prop, const void *context)
 {
+	bool is_priced = false;
 	struct drawn_plan drawn;
 	struct shown_table table;
 	struct text page = {0};
@@ -385,9 +389,13 @@ static void body_configurations(struct prop *prop, const void *context)
 		return;
 	}
 	shown_table_open(&table, page.bytes);
+	for (uint32_t i = 0; i < drawn.plan.configuration_count; i++) {
+		is_priced |= drawn.configurations[i].answer.cost_per_million_tokens.has_value;
+	}
+	require_equal(table.titles.count, is_priced ? 13 : 12);
 	for (; shown_table_next(&table); rows++) {
 		require(rows < drawn.plan.configuration_count, "more rows than configurations");
-		require_configuration(&drawn, &table, &drawn.configurations[rows]);
+		require_configuration(&drawn, &table, &drawn.configurations[rows], is_priced);
 	}
 	require_equal(rows, drawn.plan.configuration_count);
 	text_deinit(&page);

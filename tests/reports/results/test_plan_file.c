@@ -65,6 +65,19 @@ Test(plan_file, a_plan_is_read_as_it_was_written)
 	plan_file_close(&plan);
 }
 
+/* Of a fleet whose groups differ a file has the mean, which seldom is a whole number. */
+Test(plan_file, gpus_of_replicas_are_whole)
+{
+	for (uint64_t replicas = 1; replicas <= 300; replicas++) {
+		for (uint64_t gpus = replicas; gpus <= 8 * replicas; gpus++) {
+			double mean = (double)gpus / (double)replicas;
+			require(plan_gpus(mean, (double)replicas) == (double)gpus,
+				"%llu GPUs of %llu replicas are %.17g", (unsigned long long)gpus,
+				(unsigned long long)replicas, plan_gpus(mean, (double)replicas));
+		}
+	}
+}
+
 /* ---- rows ---- */
 
 enum {
