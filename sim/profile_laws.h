@@ -27,7 +27,7 @@
 	X(captured, "decode rows in a graph, and the same beside one prompt token")                \
 	X(second_row, "one decode row, which has a kernel of its own, and two")                    \
 	X(prompt_tile, "prompt tokens that fill tiles of queries, and one more")                   \
-	X(wide_step, "a step with prompts of 256 tokens and rows, and one more")                   \
+	X(product_tile, "prompt tokens and rows that fill tiles of products, and one more")        \
 	X(sharing, "shared tokens that every row reads, and one more, read once for all rows")     \
 	X(long_row, "a row alone, which has a kernel of its own, and a token too many for that")
 

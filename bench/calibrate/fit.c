@@ -41,6 +41,7 @@ static const double logged_graph_parts[] = {512, 528};
 static const double logged_reread_parts[] = {1024, 2048, 4096, 8192, 16384, 65536};
 static const double token_parts[] = {
 	0, 32, 64, 128, 192, 256, 320, 384, 512, 768, 1024, 2048, 4096};
+static const double tile_parts[] = {0, 1, 2, 4, 8};
 static const double mixed_parts[] = {0, 8, 32, 128};
 static const double sample_parts[] = {0, 16, 64, 128};
 static const double reread_parts[] = {4096, 65536, 16777216};
@@ -74,7 +75,7 @@ static const struct {
 	PARTS(eager_mixed, once),
 	PARTS(eager_products, once),
 	PARTS(eager_tokens, token_parts),
-	PARTS(eager_wide, once),
+	PARTS(eager_tiles, tile_parts),
 	PARTS(eager_decodes, mixed_parts),
 	PARTS(eager_decode, once),
 	PARTS(eager_rows, once),
@@ -133,7 +134,7 @@ static void set_logged_parts(struct operation_prices *prices, const struct calib
 		OPERATION_TERM_kv_each, OPERATION_TERM_kv_each_far, OPERATION_TERM_kv_again,
 		OPERATION_TERM_kv_merge, OPERATION_TERM_kv_first, OPERATION_TERM_kv_late,
 		OPERATION_TERM_kv_long, OPERATION_TERM_kv_long_rows, OPERATION_TERM_prefill_chain,
-		OPERATION_TERM_eager_wide};
+		OPERATION_TERM_eager_tiles};
 	struct operation_parts *beside = &prices->terms[OPERATION_TERM_kv_beside];
 	struct operation_parts *reread = &prices->terms[OPERATION_TERM_kv_reread];
 	double share = setup->shape.num_key_value_heads / setup->limits.multiprocessors;

@@ -490,9 +490,9 @@ static void require_neighbours(const struct subject *subject, const struct step_
 	more.decode_context_tokens++;
 	more.decode_longest_context = u64_max(more.decode_longest_context, 1);
 	more.sampled_rows++;
-	bool is_wide = tokens > 0 && rows + tokens == NARROW_STEP_MOST &&
-		       may_jump(subject, PRICE_EDGE_wide_step);
-	bool is_edge = is_wide || (rows == 1 && may_jump(subject, PRICE_EDGE_second_row)) ||
+	bool is_full = tokens > 0 && (rows + tokens) % 128 == 0 &&
+		       may_jump(subject, PRICE_EDGE_product_tile);
+	bool is_edge = is_full || (rows == 1 && may_jump(subject, PRICE_EDGE_second_row)) ||
 		       (graph_bucket(rows) != graph_bucket(rows + 1) &&
 			       may_jump(subject, PRICE_EDGE_graph_bucket)) ||
 		       rows == 0;
@@ -506,7 +506,7 @@ static void require_neighbours(const struct subject *subject, const struct step_
 			"a token of context more", subject, counts);
 	}
 	more = grid_counts(subject, rows, context, tokens + 1, prefix);
-	is_edge = tokens == 0 || is_wide ||
+	is_edge = tokens == 0 || is_full ||
 		  (tokens % 128 == 0 && may_jump(subject, PRICE_EDGE_prompt_tile));
 	require_between(ns_of(subject, &more, false), ns, is_edge ? INFINITY : 1.05 * ns,
 		"a prompt token more", subject, counts);

@@ -468,7 +468,7 @@ static double naive_launch(
 		return RAMP(graph, rows > 0) + RAMP(graph_rows, padded) + RAMP(samples, padded);
 	}
 	return RAMP(eager, 1) + RAMP(eager_mixed, rows > 0) + RAMP(eager_products, products) +
-	       RAMP(eager_tokens, tokens + rows) + RAMP(eager_wide, tokens + rows > 256) +
+	       RAMP(eager_tokens, tokens + rows) + RAMP(eager_tiles, ceil((tokens + rows) / 128) - 1) +
 	       RAMP(eager_decodes, rows) + RAMP(eager_decode, rows) + RAMP(eager_rows, prompts) +
 	       RAMP(samples, samples);
 }
