@@ -101,7 +101,7 @@ enum operation_variable {
 	OPERATION_VARIABLE_MIXED_STEP,	 /* 1 or 0 */
 	OPERATION_VARIABLE_PRODUCTS,	 /* floor of the layers' products in an eager step, ns */
 	OPERATION_VARIABLE_EAGER_TOKENS, /* prompt tokens and decode rows of an eager step */
-	OPERATION_VARIABLE_EAGER_TILES,	 /* tiles of PRODUCT_TILE that EAGER_TOKENS fill, less one */
+	OPERATION_VARIABLE_EAGER_TILES,	 /* tiles of PRODUCT_TILE of those, less one */
 	OPERATION_VARIABLE_MIXED_ROWS,	 /* decode rows of a mixed step */
 	OPERATION_VARIABLE_PROMPTS,
 	OPERATION_VARIABLE_SAMPLES,	   /* sampled rows, in a graph step its padded rows */

@@ -468,9 +468,9 @@ static double naive_launch(
 		return RAMP(graph, rows > 0) + RAMP(graph_rows, padded) + RAMP(samples, padded);
 	}
 	return RAMP(eager, 1) + RAMP(eager_mixed, rows > 0) + RAMP(eager_products, products) +
-	       RAMP(eager_tokens, tokens + rows) + RAMP(eager_tiles, ceil((tokens + rows) / 128) - 1) +
-	       RAMP(eager_decodes, rows) + RAMP(eager_decode, rows) + RAMP(eager_rows, prompts) +
-	       RAMP(samples, samples);
+	       RAMP(eager_tokens, tokens + rows) +
+	       RAMP(eager_tiles, ceil((tokens + rows) / 128) - 1) + RAMP(eager_decodes, rows) +
+	       RAMP(eager_decode, rows) + RAMP(eager_rows, prompts) + RAMP(samples, samples);
 }
 
 static double naive_whole(const struct operation_prices *prices, const struct step_counts *counts,
