@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct price_request {
 	const char *gpu, *model, *out; /* model, out NULL: the recorded one; no file */
@@ -96,13 +97,27 @@ static enum status read_steps(struct price_study *study, const char *directory,
 	return status;
 }
 
-static enum status show(const char *directory, const struct json_object *config,
+/* Whether a summary names the profile's content as what priced its steps. */
+static bool has_priced(const struct gpu_profile *profile, const struct json_object *summary)
+{
+	struct error ignored = {0};
+	const char *recorded = "";
+	char own[17];
+
+	json_text(summary, SUMMARY_PROFILE_XXH64, &recorded, &ignored); /* of real runs: none */
+	snprintf(own, sizeof(own), "%016llx", (unsigned long long)profile->xxh64);
+	return strcmp(recorded, own) == 0;
+}
+
+static enum status show(const char *directory, const struct json_object *summary,
 	const struct price_request *request, struct error *error)
 {
 	struct price_study study = {.cell_count = 0};
 	struct opened opened = {.of_replica = NULL};
+	struct json_object config;
 
-	enum status status = open_models(&opened, config, request, error);
+	TRY(json_object(summary, SUMMARY_CONFIG, &config, error));
+	enum status status = open_models(&opened, &config, request, error);
 	if (status == STATUS_OK) {
 		status = read_steps(&study, directory, &opened.models, request->out, error);
 	}
@@ -119,6 +134,10 @@ static enum status show(const char *directory, const struct json_object *config,
 			       "outside "
 			       "of what it knows\n");
 		}
+		if (has_priced(&choice->profile, summary)) {
+			printf("its steps were priced by this profile when they were simulated, "
+			       "which says nothing of a GPU\n");
+		}
 		price_study_print(&study, (uint32_t)request->most, stdout);
 	}
 	price_study_close(&study);
@@ -129,14 +148,11 @@ static enum status run(struct command_line *line, struct error *error)
 {
 	const char *directory = line->positionals[0];
 	struct json_document summary;
-	struct json_object root, config;
+	struct json_object root;
 
 	TRY(result_summary_open(&summary, directory, error));
 	json_root(&root, &summary, error);
-	enum status status = json_object(&root, SUMMARY_CONFIG, &config, error);
-	if (status == STATUS_OK) {
-		status = show(directory, &config, line->values, error);
-	}
+	enum status status = show(directory, &root, line->values, error);
 	json_document_close(&summary);
 	return status;
 }

@@ -144,13 +144,18 @@ static enum status parse_limit(const char *name, const char *text, size_t length
 	}
 	bool has_operator = end + 1 < length && text[end + 1] == '=';
 	limit->is_least = has_operator && text[end] == '>';
+	bool is_count = strcmp(limit->metric->unit, "count") == 0;
+	bool is_amount = limit->metric->format != NUMBER_SHARE && !is_count;
+	const char *in_words = is_amount ? "in " : is_count ? "a count" : "a share of 1";
 	if (!has_operator || !read_amount(text + end + 2, length - end - 2, is_relative, limit)) {
 		return error_set(error, STATUS_USAGE,
-			"%s: found '%.*s', expected METRIC<=NUMBER or METRIC>=NUMBER%s", name,
-			(int)(length < 80 ? length : 80), text,
+			"%s: found '%.*s', expected METRIC<=NUMBER or METRIC>=NUMBER%s; %.*s is "
+			"%s%s",
+			name, (int)(length < 80 ? length : 80), text,
 			is_relative ? ", where NUMBER may be a change such as +5% or, of a share, "
 				      "-0.5pt"
-				    : ", without a sign");
+				    : ", without a sign",
+			(int)end, text, in_words, is_amount ? limit->metric->unit : "");
 	}
 	return STATUS_OK;
 }

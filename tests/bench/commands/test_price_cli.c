@@ -26,8 +26,10 @@ static void tear_down(void)
 
 TestSuite(price_cli, .init = set_up, .fini = tear_down, .timeout = 60);
 
-/* What a profile has priced it prices again: by a calibrated one, where steps are launched ahead,
-   by one whose steps depend on those before, and by one of rates. */
+static const char note_of_same[] = "its steps were priced by this profile";
+
+/* What a profile has priced it prices again, and a note says so: by a calibrated one, where steps
+   are launched ahead, by one whose steps depend on those before, and by one of rates. */
 Test(price_cli, finds_no_error_in_a_simulation_by_the_same_profile)
 {
 	static const char *const gpus[] = {"h200-qwen3-0.6b", "@/hot.json", "h200-datasheet"};
@@ -52,8 +54,12 @@ Test(price_cli, finds_no_error_in_a_simulation_by_the_same_profile)
 			gpus[i]);
 		char *text = quire_output(folder, 0, order);
 		cr_assert(strstr(text, "+0.00     0.00   +0.00") != NULL, "%s", text);
+		cr_assert(strstr(text, note_of_same) != NULL, "%s", text);
 		free(text);
 	}
+	char *text = quire_output(folder, 0, "price @/sim --gpu h200-qwen3-0.6b");
+	cr_assert(strstr(text, note_of_same) == NULL, "%s", text);
+	free(text);
 }
 
 Test(price_cli, says_what_it_needs)

@@ -184,7 +184,26 @@ Test(metric, what_is_no_limit_is_quoted)
 		"--slo: found no metric '%.60s', expected one such as ttft.p99, tpot.p99, "
 		"output_tokens_per_s or hit_rate (reports/README.md lists all)");
 	require_quoted("ttft.p99<=",
-		"--slo: found '%.80s', expected METRIC<=NUMBER or METRIC>=NUMBER, without a sign");
+		"--slo: found '%.80s', expected METRIC<=NUMBER or METRIC>=NUMBER, without a sign; "
+		"ttft.p99 is in ms");
+}
+
+/* Who writes a unit behind a number is told the figure's own. */
+Test(metric, a_wrong_limit_is_told_the_unit_of_its_figure)
+{
+	static const char *const cases[][2] = {{"ttft.p99<=2s", "; ttft.p99 is in ms"},
+		{"makespan_s<=2min", "; makespan_s is in s"},
+		{"output_tokens_per_s>=2k", "; output_tokens_per_s is in tokens/s"},
+		{"hit_rate>=50%", "; hit_rate is a share of 1"},
+		{"preemptions<=few", "; preemptions is a count"}};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct error error = {0};
+		uint32_t count;
+		metric_limits_parse("--slo", cases[i][0], false, limits, &count, &error);
+		cr_assert_eq(error.status, STATUS_USAGE);
+		cr_assert(strstr(error.text, cases[i][1]) != NULL, "%s", error.text);
+	}
 }
 
 Test(metric, more_limits_than_fit_are_refused)
