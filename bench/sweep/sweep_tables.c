@@ -466,6 +466,10 @@ enum status sweep_print(const struct sweep *sweep, struct error *error)
 	uint32_t first;
 
 	if (sweep->grid.count > PRINTED_RUNS_MAX) {
+		printf("more than %d runs are not listed here: quire report %s --out sweep.html "
+		       "shows "
+		       "them\n",
+			PRINTED_RUNS_MAX, sweep->request->out);
 		return STATUS_OK;
 	}
 	for (uint32_t i = 0; i < sweep->grid.count; i++) {

@@ -839,6 +839,7 @@ Test(sweep, an_interrupted_sweep_says_how_to_go_on)
 	sweep_file_close(&sweep);
 	run_shell(&fixture, 0, "rm out.txt");
 	quire(&fixture, 0, LONG, "80 of 80 runs are complete");
+	quire(&fixture, 0, LONG, "more than 64 runs are not listed here: quire report one --out");
 	close_fixture(&fixture);
 }
 
