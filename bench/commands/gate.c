@@ -37,6 +37,10 @@ static enum status write_all(
 	const struct gate *gate, const struct gate_command *command, struct error *error)
 {
 	gate_print_text(gate, stdout);
+	if (command->updates) {
+		printf("%s has these runs%s: commit it\n", gate->baseline,
+			gate->counts[GATE_FAILED] > 0 ? ", but none that failed" : "");
+	}
 	bool is_github = gate_is_on_github();
 	if (is_github || command->annotates) {
 		gate_print_annotations(gate, stdout);

@@ -41,7 +41,7 @@ static void open_folder(char *folder)
 {
 	temporary_folder(folder);
 	write_suite(folder, SUITE(SMALL("one", "") ", " SMALL("two", " --seed 7")));
-	require_gate(folder, "--update", 0, WORDS("2 NEW"));
+	require_gate(folder, "--update", 0, WORDS("2 NEW", "s-baseline has these runs: commit it"));
 }
 
 /* Changes files of a test. */
@@ -153,7 +153,8 @@ Test(gate, a_run_that_fails_is_named_with_its_reason)
 		WORDS("one                      FAILED",
 			"replay ended with exit code 2: quire replay: --policy",
 			"1 PASS, 1 FAILED"));
-	require_gate(folder, "--update", 1, WORDS("1 FAILED"));
+	require_gate(folder, "--update", 1,
+		WORDS("1 FAILED", "these runs, but none that failed: commit it"));
 	write_suite(folder, SUITE(SMALL("one", "") ", " SMALL("two", " --seed 7")));
 	require_gate(folder, "", 0, WORDS("2 PASS"));
 	close_folder(folder);
