@@ -125,6 +125,9 @@ bool cuda_forward_may_split_k(const struct cuda_forward *forward, enum weight we
 	return (weight == WEIGHT_O || weight == WEIGHT_DOWN) && !has_bias;
 }
 
+/* Weights of so many layers are larger than any L2 cache, where a launch is timed. */
+enum { PREPARED_LAYERS = 8 };
+
 /* Prepares both plans that rows of the layer may have: one chain for all rows, and split-K for
    decode rows. */
 static enum status prepare_linear(struct cuda_forward *forward, uint16_t *out, const uint16_t *in,
@@ -132,11 +135,18 @@ static enum status prepare_linear(struct cuda_forward *forward, uint16_t *out, c
 {
 	const struct linear_shape shape = cuda_forward_linear(forward, weight);
 	const struct model_step_limits *limits = &forward->options.limits;
-	const uint16_t *matrix = cuda_tensors_weight(&forward->tensors, weight, 0);
+	const uint16_t *layers[PREPARED_LAYERS];
+	const struct cublaslt_weights weights = {
+		.layers = layers,
+		.count = u32_from(u64_min(PREPARED_LAYERS, forward->model.num_hidden_layers)),
+	};
 	const uint32_t split_k = linear_split_k(shape.input_count, shape.output_count);
 
+	for (uint32_t i = 0; i < weights.count; i++) {
+		layers[i] = cuda_tensors_weight(&forward->tensors, weight, i);
+	}
 	TRY(cuda_status(
-		cublaslt_prepare(forward->library, out, in, matrix,
+		cublaslt_prepare(forward->library, out, in, &weights,
 			bias == WEIGHT_COUNT ? NULL
 					     : cuda_tensors_weight(&forward->tensors, bias, 0),
 			u32_from(limits->tokens), shape.input_count, shape.output_count, stream),
@@ -145,7 +155,7 @@ static enum status prepare_linear(struct cuda_forward *forward, uint16_t *out, c
 		return STATUS_OK;
 	}
 	return cuda_status(cublaslt_prepare_split_k(forward->library, forward->tensors.split_k_sums,
-				   in, matrix, u32_from(limits->samples), shape.input_count,
+				   in, &weights, u32_from(limits->samples), shape.input_count,
 				   shape.output_count, split_k, stream),
 		weight_name(weight), error);
 }
@@ -155,6 +165,8 @@ enum status cuda_forward_prepare(
 {
 	const struct model_config *model = &forward->model;
 	const struct cuda_tensors *t = &forward->tensors;
+	const uint16_t *const head[] = {cuda_forward_head(forward)};
+	const struct cublaslt_weights heads = {.layers = head, .count = 1};
 
 	TRY(prepare_linear(forward, t->qkv, t->hidden, WEIGHT_QKV, WEIGHT_QKV_BIAS, stream, error));
 	TRY(prepare_linear(forward, t->hidden, t->attended, WEIGHT_O, cuda_forward_o_bias(forward),
@@ -163,10 +175,9 @@ enum status cuda_forward_prepare(
 		forward, t->gate_up, t->hidden, WEIGHT_GATE_UP, WEIGHT_COUNT, stream, error));
 	TRY(prepare_linear(
 		forward, t->hidden, t->activated, WEIGHT_DOWN, WEIGHT_COUNT, stream, error));
-	return cuda_status(
-		cublaslt_prepare_logits(forward->library, t->logits, t->sampled_hidden,
-			cuda_forward_head(forward), u32_from(forward->options.limits.samples),
-			model->hidden_size, model->vocab_size, stream),
+	return cuda_status(cublaslt_prepare_logits(forward->library, t->logits, t->sampled_hidden,
+				   &heads, u32_from(forward->options.limits.samples),
+				   model->hidden_size, model->vocab_size, stream),
 		"lm_head", error);
 }
 

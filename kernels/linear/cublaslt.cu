@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,11 @@
    The heuristic of the library is queried once a shape, and close numbers of rows share one
    algorithm. Steps with prompts have any number of rows, a query takes 0.1 ms, and loading a kernel
    for the first time takes several ms.
+
+   Its first candidate takes up to 1.75 times as long as another one where the tiles of a large
+   weight do not divide among the multiprocessors. So for up to TIMED_ROWS_MAX rows of such weights
+   the candidates are timed when they are prepared. The choice differs between runs where two take
+   nearly the same time; the bits do not.
 
    Batch invariance: only algorithms are accepted that accumulate all inputs of an output in one
    chain, without the split-K, reduction scheme and workspace of the library. They differ in tiles
@@ -30,7 +36,16 @@ enum {
 	PLANS_MAX = 1 << PLANS_BITS,
 	CANDIDATES_MAX = 16,
 	CUBLASLT_NO_LIBRARY = 999,
+	TIMED_ROWS_MAX = 2048,
+	TIMED_ROWS_STEP = 16, /* the graphs' */
+	TIMED_CANDIDATES = 6,
+	TIMED_LAUNCHES = 4,
+	TIMED_BYTES = 16 << 20 /* smaller weights have kernels of our own (linear_plan.c) */
 };
+
+/* A candidate takes the first one's place if it needs at most this share of its time: two launches
+   of one kernel differ by as much. */
+static const float timed_share = 0.98f;
 
 /* The library is half a gigabyte, and a simulation needs none of it. So it is loaded when a
    context is opened, and its functions are called through this table. */
@@ -307,19 +322,27 @@ static cublasStatus_t choose(struct cublaslt *context, struct plan *plan)
 	return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-/* The number of rows for which the library chooses an algorithm, instead of row_count.
+static bool is_timed(const struct plan *plan)
+{
+	return plan->split_k == 1 &&
+	       (uint64_t)plan->input_count * plan->output_count * sizeof(uint16_t) >= TIMED_BYTES;
+}
 
-       up to 1,024     the next multiple of 8. At least 8, because for one row the choice is bad.
+/* The number of rows for which an algorithm is chosen, instead of row_count.
+
+       up to 1,024     the next multiple of 8, of a timed shape of 16. At least 8, because for one
+                       row the choice is bad.
        up to 16,384    a multiple of 64 has its own choice. All numbers between two multiples share
                        one choice, made for the largest of them; the choice for the multiple itself
                        is slower for them.
        beyond          the same with multiples of 1,024 */
-static uint32_t shared_rows(uint32_t row_count)
+static uint32_t shared_rows(const struct plan *shape, uint32_t row_count)
 {
-	uint32_t step = row_count <= 1024 ? 8 : row_count <= 16384 ? 64 : 1024;
+	uint32_t few = is_timed(shape) ? TIMED_ROWS_STEP : 8;
+	uint32_t step = row_count <= 1024 ? few : row_count <= 16384 ? 64 : 1024;
 	uint32_t end = (row_count + step - 1) / step * step;
 
-	return step == 8 || row_count == end ? end : end - 1;
+	return step == few || row_count == end ? end : end - 1;
 }
 
 /* Finds the plan of a shape, or makes it. A half full table is emptied first. */
@@ -365,48 +388,192 @@ static cublasStatus_t find_plan(
 	return status;
 }
 
+static cublasStatus_t launch(const struct cublaslt *context, const struct plan *plan,
+	const cublasLtMatmulAlgo_t *algorithm, void *out, const uint16_t *in,
+	const uint16_t *weight, struct CUstream_st *stream)
+{
+	const float one = 1, zero = 0;
+
+	return context->api.cublasLtMatmul(context->handle, plan->operation, &one, weight,
+		plan->weight, in, plan->in, &zero, out, plan->out, out, plan->out, algorithm, NULL,
+		0, stream);
+}
+
 /* Launches the GEMM for wanted->row_count rows, by the plan that serves this number. */
 static cublasStatus_t run_plan(struct cublaslt *context, void *out, const uint16_t *in,
 	const uint16_t *weight, const uint16_t *bias, const struct plan *wanted,
 	struct CUstream_st *stream)
 {
-	const float one = 1, zero = 0;
 	struct plan shared = *wanted;
 	struct plan *plan;
 
-	shared.row_count = shared_rows(wanted->row_count);
+	shared.row_count = shared_rows(wanted, wanted->row_count);
 	CUBLAS_TRY(find_plan(context, &shared, bias, &plan));
 	CUBLAS_TRY(set_rows(&context->api, plan, wanted->row_count));
 	if (plan->has_bias) {
 		CUBLAS_TRY(context->api.cublasLtMatmulDescSetAttribute(
 			plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)));
 	}
-	return context->api.cublasLtMatmul(context->handle, plan->operation, &one, weight,
-		plan->weight, in, plan->in, &zero, out, plan->out, out, plan->out, &plan->algorithm,
-		NULL, 0, stream);
+	return launch(context, plan, &plan->algorithm, out, in, weight, stream);
 }
 
-/* Makes every plan up to row_limit rows, and launches each kernel that differs from that of the
-   plan before. */
-static cublasStatus_t prepare(struct cublaslt *context, void *out, const uint16_t *in,
-	const uint16_t *weight, const uint16_t *bias, const struct plan *wanted, uint32_t row_limit,
-	struct CUstream_st *stream)
-{
-	cublasLtMatmulAlgo_t before = {};
-	struct plan shape = *wanted;
+/* ---- timing ---- */
 
-	for (uint32_t rows = 0; rows < row_limit;) {
-		struct plan *plan;
-		rows = shared_rows(rows + 1);
-		shape.row_count = rows;
-		CUBLAS_TRY(find_plan(context, &shape, bias, &plan));
-		if (memcmp(&before, &plan->algorithm, sizeof(before)) != 0) {
-			before = plan->algorithm;
-			shape.row_count = rows < row_limit ? rows : row_limit;
-			CUBLAS_TRY(run_plan(context, out, in, weight, bias, &shape, stream));
+/* Returns from the caller with the code of a failed call of CUDA. */
+#define CUDA_TRY(call)                                                                             \
+	do {                                                                                       \
+		const int try_code = (int)(call);                                                  \
+		if (try_code != 0) {                                                               \
+			return try_code;                                                           \
+		}                                                                                  \
+	} while (0)
+
+struct stopwatch {
+	cudaEvent_t begin, end;
+	void *out;
+	const struct cublaslt_weights *weights;
+	struct CUstream_st *stream;
+};
+
+static int stopwatch_open(struct stopwatch *watch)
+{
+	CUDA_TRY(cudaEventCreateWithFlags(&watch->begin, cudaEventDefault));
+	return (int)cudaEventCreateWithFlags(&watch->end, cudaEventDefault);
+}
+
+static void stopwatch_close(struct stopwatch *watch)
+{
+	if (watch->begin != NULL) {
+		cudaEventDestroy(watch->begin);
+	}
+	if (watch->end != NULL) {
+		cudaEventDestroy(watch->end);
+	}
+}
+
+/* Time of TIMED_LAUNCHES launches, each of another layer's weight, which comes from memory then.
+   Rows of a weight are the input: a product of zeros draws less power and is faster. INFINITY where
+   the algorithm does not serve the plan. */
+static int time_launches(const struct cublaslt *context, const struct plan *plan,
+	const cublasLtMatmulAlgo_t *algorithm, const struct stopwatch *watch, float *ms)
+{
+	const uint16_t *const *layers = watch->weights->layers;
+	const uint32_t count = watch->weights->count;
+
+	*ms = INFINITY;
+	for (uint32_t i = 0; i <= TIMED_LAUNCHES; i++) {
+		if (i == 1) { /* the launch before has loaded the kernel */
+			CUDA_TRY(cudaEventRecord(watch->begin, watch->stream));
+		}
+		cublasStatus_t status = launch(context, plan, algorithm, watch->out, layers[0],
+			layers[i % count], watch->stream);
+		if (status == CUBLAS_STATUS_NOT_SUPPORTED ||
+			status == CUBLAS_STATUS_INVALID_VALUE) {
+			return 0;
+		}
+		CUDA_TRY(failure(status));
+	}
+	CUDA_TRY(cudaEventRecord(watch->end, watch->stream));
+	CUDA_TRY(cudaEventSynchronize(watch->end));
+	return (int)cudaEventElapsedTime(ms, watch->begin, watch->end);
+}
+
+/* Gives a plan the fastest of the library's candidates and of `larger`, the algorithm of the next
+   larger number of rows. With the latter fewer rows take no longer than more. */
+static int choose_fastest(struct cublaslt *context, struct plan *plan,
+	const cublasLtMatmulAlgo_t *larger, const struct stopwatch *watch)
+{
+	cublasLtMatmulHeuristicResult_t results[CANDIDATES_MAX];
+	float least = INFINITY;
+	int count = 0, timed = 0;
+
+	CUDA_TRY(failure(list_candidates(context, plan, results, &count)));
+	for (int i = -1; i < count && timed < TIMED_CANDIDATES; i++) {
+		const cublasLtMatmulAlgo_t *algorithm = i < 0 ? &plan->algorithm : &results[i].algo;
+		float ms;
+		if (i >= 0 && (!sums_in_one_chain(&context->api, algorithm) || timed++ == 0)) {
+			continue; /* the first one is that of the plan */
+		}
+		CUDA_TRY(time_launches(context, plan, algorithm, watch, &ms));
+		if (i < 0) {
+			least = timed_share * ms;
+		} else if (ms < least) {
+			least = ms;
+			plan->algorithm = *algorithm;
 		}
 	}
-	return CUBLAS_STATUS_SUCCESS;
+	if (larger != NULL) {
+		float ms;
+		CUDA_TRY(time_launches(context, plan, larger, watch, &ms));
+		plan->algorithm = ms < least ? *larger : plan->algorithm;
+	}
+	return 0;
+}
+
+/* ---- preparing ---- */
+
+/* Every number of rows that has a plan of its own, up to that of row_limit. out: PLANS_MAX. */
+static uint32_t list_sizes(uint32_t *out, const struct plan *shape, uint32_t row_limit)
+{
+	uint32_t count = 0;
+
+	for (uint32_t rows = 0; rows < row_limit && count < PLANS_MAX / 2;) {
+		rows = shared_rows(shape, rows + 1);
+		out[count++] = rows;
+	}
+	return count;
+}
+
+/* Makes every plan up to row_limit rows, the largest first, and launches each kernel that differs
+   from that of the plan before. */
+static int prepare_sizes(struct cublaslt *context, const uint32_t *sizes, uint32_t count,
+	const uint16_t *in, const uint16_t *bias, const struct plan *wanted, uint32_t row_limit,
+	const struct stopwatch *watch)
+{
+	cublasLtMatmulAlgo_t before = {};
+	bool has_larger = false;
+	struct plan shape = *wanted;
+
+	for (uint32_t i = count; i-- > 0;) {
+		uint32_t rows = sizes[i] < row_limit ? sizes[i] : row_limit;
+		struct plan *plan;
+		shape.row_count = sizes[i];
+		CUDA_TRY(failure(find_plan(context, &shape, bias, &plan)));
+		if (is_timed(plan) && rows <= TIMED_ROWS_MAX && rows <= plan->output_count) {
+			CUDA_TRY(failure(set_rows(&context->api, plan, rows)));
+			CUDA_TRY(choose_fastest(context, plan, has_larger ? &before : NULL, watch));
+			has_larger = true;
+		} else if (memcmp(&before, &plan->algorithm, sizeof(before)) != 0) {
+			shape.row_count = rows;
+			CUDA_TRY(failure(run_plan(context, watch->out, in,
+				watch->weights->layers[0], bias, &shape, watch->stream)));
+		}
+		before = plan->algorithm;
+	}
+	return 0;
+}
+
+static int prepare(struct cublaslt *context, void *out, const uint16_t *in,
+	const struct cublaslt_weights *weights, const uint16_t *bias, const struct plan *wanted,
+	uint32_t row_limit, struct CUstream_st *stream)
+{
+	uint32_t *sizes = (uint32_t *)malloc(PLANS_MAX * sizeof(*sizes));
+	struct stopwatch watch = {};
+
+	if (sizes == NULL) {
+		return cudaErrorMemoryAllocation;
+	}
+	watch.out = out;
+	watch.weights = weights;
+	watch.stream = stream;
+	int code = stopwatch_open(&watch);
+	if (code == 0) {
+		code = prepare_sizes(context, sizes, list_sizes(sizes, wanted, row_limit), in, bias,
+			wanted, row_limit, &watch);
+	}
+	stopwatch_close(&watch);
+	free(sizes);
+	return code;
 }
 
 static struct plan plan_of(
@@ -435,12 +602,12 @@ int cublaslt_linear(struct cublaslt *context, uint16_t *out, const uint16_t *in,
 }
 
 int cublaslt_prepare(struct cublaslt *context, uint16_t *out, const uint16_t *in,
-	const uint16_t *weight, const uint16_t *bias, uint32_t row_limit, uint32_t input_count,
-	uint32_t output_count, struct CUstream_st *stream)
+	const struct cublaslt_weights *weights, const uint16_t *bias, uint32_t row_limit,
+	uint32_t input_count, uint32_t output_count, struct CUstream_st *stream)
 {
 	struct plan wanted = plan_of(0, input_count, output_count, bias != NULL, false);
 
-	return failure(prepare(context, out, in, weight, bias, &wanted, row_limit, stream));
+	return prepare(context, out, in, weights, bias, &wanted, row_limit, stream);
 }
 
 int cublaslt_linear_logits(struct cublaslt *context, float *out, const uint16_t *in,
@@ -455,12 +622,12 @@ int cublaslt_linear_logits(struct cublaslt *context, float *out, const uint16_t 
 }
 
 int cublaslt_prepare_logits(struct cublaslt *context, float *out, const uint16_t *in,
-	const uint16_t *weight, uint32_t row_limit, uint32_t input_count, uint32_t output_count,
-	struct CUstream_st *stream)
+	const struct cublaslt_weights *weights, uint32_t row_limit, uint32_t input_count,
+	uint32_t output_count, struct CUstream_st *stream)
 {
 	struct plan wanted = plan_of(0, input_count, output_count, false, true);
 
-	return failure(prepare(context, out, in, weight, NULL, &wanted, row_limit, stream));
+	return prepare(context, out, in, weights, NULL, &wanted, row_limit, stream);
 }
 
 static struct plan plan_split_k(
@@ -484,10 +651,10 @@ int cublaslt_linear_split_k(struct cublaslt *context, float *out, const uint16_t
 }
 
 int cublaslt_prepare_split_k(struct cublaslt *context, float *out, const uint16_t *in,
-	const uint16_t *weight, uint32_t row_limit, uint32_t input_count, uint32_t output_count,
-	uint32_t split_k, struct CUstream_st *stream)
+	const struct cublaslt_weights *weights, uint32_t row_limit, uint32_t input_count,
+	uint32_t output_count, uint32_t split_k, struct CUstream_st *stream)
 {
 	struct plan wanted = plan_split_k(0, input_count, output_count, split_k);
 
-	return failure(prepare(context, out, in, weight, NULL, &wanted, row_limit, stream));
+	return prepare(context, out, in, weights, NULL, &wanted, row_limit, stream);
 }

@@ -122,6 +122,73 @@ Test(cuda_linear_batches, cublaslt_is_batch_invariant)
 	cublaslt_close(context);
 }
 
+/* Weights large enough to be timed: shares of qwen3-4b, 14b and 32b. */
+static const uint32_t timed_shapes[][2] = {{5120, 5120}, {9728, 2560}, {2560, 6144}};
+
+/* Rows by the algorithms that were the fastest when they were prepared have the bits of the
+   library's first choice, whatever their number. */
+static void expect_first_bits(struct row_operation *operation, struct cublaslt *prepared)
+{
+	enum { ROWS = 1100 };
+	static const uint32_t counts[] = {
+		16, 100, 176, 192, 208, 300, 320, 400, 416, 448, 511, 640, 832, 1024, ROWS};
+	struct tensor in = tensor_random((size_t)ROWS * operation->width, 1);
+	struct tensor weight = tensor_random((size_t)operation->outputs * operation->width, 9);
+	const uint16_t *const layers[] = {weight.device, weight.device};
+	const struct cublaslt_weights weights = {.layers = layers, .count = COUNT(layers)};
+	size_t bytes = ROWS * operation->row_bytes;
+	unsigned char *first = memory_take(bytes, 1), *fastest = memory_take(bytes, 1);
+	struct cublaslt *context = operation->context;
+	void *out = device_take(bytes);
+
+	must(operation->is_logits ? cublaslt_prepare_logits(prepared, out, in.device, &weights,
+					    ROWS, operation->width, operation->outputs, NULL)
+				  : cublaslt_prepare(prepared, out, in.device, &weights, NULL, ROWS,
+					    operation->width, operation->outputs, NULL),
+		"cublaslt_prepare");
+	for (uint32_t i = 0; i < COUNT(counts); i += takes_few() ? 6 : 1) {
+		size_t used = counts[i] * operation->row_bytes;
+		operation->context = context;
+		must(cudaMemset(out, 0xff, bytes), "cudaMemset");
+		run_rows(operation, out, in.device, weight.device, counts[i]);
+		must(cudaMemcpy(first, out, used, cudaMemcpyDeviceToHost), "cudaMemcpy");
+		operation->context = prepared;
+		must(cudaMemset(out, 0xff, bytes), "cudaMemset");
+		run_rows(operation, out, in.device, weight.device, counts[i]);
+		must(cudaMemcpy(fastest, out, used, cudaMemcpyDeviceToHost), "cudaMemcpy");
+		cr_expect(memcmp(first, fastest, used) == 0,
+			"%s, %u to %u: %u rows have other bits once it is prepared",
+			operation->name, operation->width, operation->outputs, counts[i]);
+	}
+	operation->context = context;
+	free(first);
+	free(fastest);
+	cudaFree(out);
+	tensor_free(&in);
+	tensor_free(&weight);
+}
+
+Test(cuda_linear_batches, timed_algorithms_have_the_bits_of_the_first)
+{
+	for (uint32_t i = 0; i < COUNT(timed_shapes); i++) {
+		struct cublaslt *context, *prepared;
+		must(cublaslt_open(&context), "cublaslt_open");
+		must(cublaslt_open(&prepared), "cublaslt_open");
+		struct row_operation operation = {.name = "cublaslt_linear",
+			.context = context,
+			.width = timed_shapes[i][0],
+			.outputs = timed_shapes[i][1],
+			.row_bytes = timed_shapes[i][1] * sizeof(uint16_t)};
+		expect_first_bits(&operation, prepared);
+		operation.name = "cublaslt_linear_logits";
+		operation.is_logits = true;
+		operation.row_bytes *= 2;
+		expect_first_bits(&operation, prepared);
+		cublaslt_close(context);
+		cublaslt_close(prepared);
+	}
+}
+
 /* ---- split-K: sums of slices that the norm adds ---- */
 
 enum { SPLIT_K_WIDTH = 2048, SPLIT_K_OUTPUTS = 1024 };
