@@ -400,6 +400,8 @@ Test(tape, malformed_tapes_are_refused_with_line_and_column)
 			"column elapsed_ns: found '18446744073709551615'"},
 		{HEADER "0\t0\t50\t40\t11\tnone" COUNTS_0,
 			"steps.tsv:2: column gpu_ns: found '40', expected elapsed_ns less host_ns"},
+		{HEADER "0\t0\t50\t40\t9\tnone" COUNTS_0,
+			"steps.tsv:2: column gpu_ns: found '40', expected elapsed_ns less host_ns"},
 		{HEADER "0\t0\t50\t51\t18446744073709551615\tnone" COUNTS_0,
 			"column gpu_ns: found '51'"},
 		{HEADER "0\t0\t50\t18446744073709551615\t51\tnone" COUNTS_0,

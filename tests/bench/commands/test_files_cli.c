@@ -291,6 +291,7 @@ static const struct {
 		"tape/summary.json"},
 	{QUIRE " replay trace.jsonl --out tape --force --steps --runner tape --tape tape",
 		"tape/steps.tsv"},
+	{QUIRE " replay other/kernels.tsv --out other --force", "other/kernels.tsv"},
 	{QUIRE " trace convert trace.jsonl --out trace.jsonl", "trace.jsonl"},
 	{QUIRE " trace convert link --out trace.jsonl", "trace.jsonl"},
 	{QUIRE " trace cache trace.jsonl --out link", "trace.jsonl"},
@@ -309,8 +310,8 @@ Test(files_cli, no_output_replaces_what_the_command_reads)
 	path_in(tape, fixture.folder, "tape");
 	require_good(RUN(fixture.trace, "--out", tape, "--steps"));
 	require_shell(0, NULL,
-		"ln trace.jsonl link && cp '" QUIRE_SOURCE_DIR
-		"/sim/profiles/h200-datasheet.json' h.json && "
+		"ln trace.jsonl link && cp -r tape other && cp trace.jsonl other/kernels.tsv && "
+		"cp '" QUIRE_SOURCE_DIR "/sim/profiles/h200-datasheet.json' h.json && "
 		"cp '" QUIRE_SOURCE_DIR "/bench/kernels/kernels_h200.tsv' kernels.tsv");
 	for (size_t i = 0; i < sizeof(onto_inputs) / sizeof(onto_inputs[0]); i++) {
 		char *before = read_in(fixture.folder, onto_inputs[i].file);
