@@ -184,4 +184,11 @@ Test(price_cli, says_that_a_profile_of_rates_was_fitted_to_nothing)
 	cr_assert(strstr(text, "what the profile was fitted to") != NULL, "%s", text);
 	cr_assert(strstr(text, "fitted to no steps") == NULL, "%s", text);
 	free(text);
+	/* where the name of a GPU finds no calibrated profile, beside the note that says so */
+	free(quire_output(
+		folder, 0, "replay @/t.jsonl --model qwen3-8b -tp 4 --steps --out @/four"));
+	text = quire_output(folder, 0, "price @/four");
+	cr_assert(strstr(text, "\nuncalibrated: ") != NULL, "%s", text);
+	cr_assert(strstr(text, "fitted to no steps") != NULL, "%s", text);
+	free(text);
 }
