@@ -502,12 +502,14 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 
 /* How much of what the engine can carry was used, and of its memory and seats. Where requests were
    rejected there is no head room: more load would lose more of them. Nor is there any where the
-   queue grew to the end, though the GPU may have waited for memory or seats. */
+   queue grew to the end, though the GPU may have waited for memory or seats, or where no replica
+   was left to serve them. */
 static void print_load(const struct run_outcome *outcome)
 {
 	bool are_grouped = outcome->fleet.count > 0 && outcome->fleet.each[0].group != NULL;
-	bool has_head_room = outcome->rejected == 0 && outcome->verdict != VERDICT_OVERLOADED &&
-			     outcome->utilisation > 0 && outcome->utilisation < 1;
+	bool are_served = outcome->rejected == 0 && outcome->verdict != VERDICT_OVERLOADED &&
+			  outcome->verdict != VERDICT_UNSERVED;
+	bool has_head_room = are_served && outcome->utilisation > 0 && outcome->utilisation < 1;
 
 	if (!outcome->has_utilisation) {
 		printf("  used      an unknown share of capacity: %s",

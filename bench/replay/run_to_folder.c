@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A run and what records it. It is zeroed before it is opened, so that it can be closed at any
    time. */
@@ -181,6 +182,20 @@ static void warn_of_ties(const struct run *run)
 	fprintf(stderr, "note: %s; %s them inside it\n", text, advice);
 }
 
+/* Seconds that were meant as milliseconds leave a result that looks like any other. */
+static void warn_of_outages(const struct run *run)
+{
+	struct text lines = {0};
+
+	outages_add_idle(&run->fleet.desk.outages, fleet_now_ns(&run->fleet), &lines);
+	for (const char *at = lines.bytes; at != NULL && *at != '\0';) {
+		size_t bytes = strcspn(at, "\n") + 1;
+		fprintf(stderr, "note: %.*s", (int)bytes, at);
+		at += bytes;
+	}
+	text_deinit(&lines);
+}
+
 /* What stderr says of the trace and of what was rejected. */
 static void warn(const struct recorded_run *own, const struct run_outcome *outcome)
 {
@@ -192,6 +207,9 @@ static void warn(const struct recorded_run *own, const struct run_outcome *outco
 		summary_warn_of_memory(outcome, run->request->config.gpu);
 	}
 	if (outcome->end == RUN_COMPLETE) { /* else the error is the one line on stderr */
+		if (run->fleet.has_desk) {
+			warn_of_outages(run);
+		}
 		summary_warn_of_end(outcome);
 		summary_warn_of_rejections(outcome, run->request->config.max_model_len);
 	}
