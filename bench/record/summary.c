@@ -810,6 +810,29 @@ static void print_window(const struct run_outcome *outcome)
 	print_count("of the cooldown\n", others - outcome->warmup_submitted);
 }
 
+/* The KV pool; of replicas that differ the average one, which shares of it are of. */
+static void print_blocks(const struct run_outcome *outcome)
+{
+	const struct fleet_figures *fleet = &outcome->fleet;
+	uint64_t blocks = outcome->kv_blocks, sum = 0;
+	bool differs = false;
+
+	for (uint32_t i = 0; i < fleet->count; i++) {
+		sum += fleet->each[i].kv_blocks;
+		differs = differs || fleet->each[i].kv_blocks != fleet->each[0].kv_blocks;
+	}
+	blocks = differs ? sum / fleet->count : blocks;
+	print_count(word_of_count(blocks, "KV block of", "KV blocks of"), blocks);
+	print_count(word_of_count(outcome->block_size, "token", "tokens"), outcome->block_size);
+	if (differs) {
+		printf(" in an average replica");
+	}
+	if (outcome->is_beyond_memory) {
+		printf(", more than the memory has room for");
+	}
+	printf("\n");
+}
+
 void summary_print(const struct run_outcome *outcome, const char *gpu)
 {
 	const struct run_sums *work = &outcome->work;
@@ -848,13 +871,7 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	}
 	print_count(
 		word_of_count(work->preemptions, "preemption;", "preemptions;"), work->preemptions);
-	print_count(word_of_count(outcome->kv_blocks, "KV block of", "KV blocks of"),
-		outcome->kv_blocks);
-	print_count(word_of_count(outcome->block_size, "token", "tokens"), outcome->block_size);
-	if (outcome->is_beyond_memory) {
-		printf(", more than the memory has room for");
-	}
-	printf("\n");
+	print_blocks(outcome);
 	print_load(outcome);
 	print_waits(outcome);
 	print_latency(outcome);

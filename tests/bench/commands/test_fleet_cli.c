@@ -512,8 +512,12 @@ Test(fleet_cli, shares_of_limits_are_those_of_the_mean_replica, .timeout = 60)
 		"group\treplicas\tkv_blocks\tmax_num_seqs\tmax_num_batched_tokens\tmax_model_len\n"
 		"one\t1\t16\t4\t48\t200\ntwo\t2\t40\t7\t90\t200\n",
 		table);
-	require_ran(RUN(fixture.trace, "--block-size", "16", "--trace-block-size", "16", "--out",
-		fixture.out, "--fleet", table, "--steps"));
+	struct process_result seen = RUN(fixture.trace, "--block-size", "16", "--trace-block-size",
+		"16", "--out", fixture.out, "--fleet", table, "--steps");
+	require(strstr(seen.out, "  32 KV blocks of  16 tokens in an average replica\n") != NULL &&
+			strstr(seen.out, " of the seats of an average replica\n") != NULL,
+		"%s", seen.out);
+	require_ran(seen);
 	struct step_figures steps = read_steps(fixture.out);
 	cJSON *root = read_summary(fixture.out);
 	const cJSON *load = cJSON_GetObjectItem(root, "load");
