@@ -848,8 +848,11 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	print_count("unfinished\n", outcome->unfinished);
 	print_window(outcome);
 	decimal_text(text[0], window_ns / 1000000, 3);
-	printf("  time      %s s from first arrival to %s,", text[0],
-		outcome->failed + outcome->unfinished > 0 ? "the end of the run" : "last finish");
+	printf("  time      %s s %s,", text[0],
+		outcome->submitted > outcome->measured_submitted ? "of the window"
+		: outcome->failed + outcome->unfinished > 0
+			? "from first arrival to the end of the run"
+			: "from first arrival to last finish");
 	print_count(word_of_count(work->steps, "step\n", "steps\n"), work->steps);
 	rate_text(text[0], work->output_tokens, window_ns, PRINTED_DIGITS, "-");
 	rate_text(
