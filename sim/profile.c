@@ -195,6 +195,32 @@ static void profile_name(struct gpu_profile *out, const char *path)
 	out->name[length] = '\0';
 }
 
+/* The GPU or profile that a mistyped name was meant to be. */
+static bool find_meant(const char *name, char *out)
+{
+	static const char sheet[] = GPU_PROFILE_DATASHEET;
+	uint32_t edits = TEXT_EDITS_NONE;
+	bool is_found = false;
+
+	for (uint32_t i = 0; i < sim_profiles_count; i++) {
+		char known[GPU_PROFILE_NAME_BYTES];
+		const char *file = sim_profiles[i].name;
+		snprintf(known, sizeof(known), "%.*s", (int)(strlen(file) - strlen(".json")), file);
+		char *end = strstr(known, sheet);
+		/* first the GPU, whose own name has no ending */
+		for (uint32_t whole = end == NULL; whole < 2; whole++) {
+			if (end != NULL) {
+				*end = whole == 0 ? '\0' : sheet[0];
+			}
+			if (text_is_meant(name, known, &edits)) {
+				snprintf(out, GPU_PROFILE_NAME_BYTES, "%s", known);
+				is_found = true;
+			}
+		}
+	}
+	return is_found;
+}
+
 static enum status unknown_profile(const char *name, struct error *error)
 {
 	char names[320] = "";
@@ -205,8 +231,12 @@ static enum status unknown_profile(const char *name, struct error *error)
 			i == 0 ? "" : ", ", (int)(strlen(file) - strlen(".json")), file);
 		used += written > 0 ? (size_t)written : 0;
 	}
+	char meant[GPU_PROFILE_NAME_BYTES];
+	bool has_meant = find_meant(name, meant);
 	return error_set(error, STATUS_USAGE,
-		"gpu '%s': expected a GPU such as h200, one of %s, or a .json file", name, names);
+		"gpu '%s': expected a GPU such as h200, one of %s, or a .json file%s%s%s", name,
+		names, has_meant ? "; did you mean " : "", has_meant ? meant : "",
+		has_meant ? "?" : "");
 }
 
 bool gpu_profile_is_file(const char *name_or_path)

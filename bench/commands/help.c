@@ -29,8 +29,12 @@ static enum status find(const struct command_line *line, const struct command **
 		const struct command *next =
 			found->members == NULL ? NULL : command_find(found, word);
 		if (next == NULL) {
+			const char *nearest =
+				found->members == NULL ? NULL : command_nearest(found, word);
 			return error_set(error, STATUS_USAGE,
-				"unknown command '%s'; quire help lists them", word);
+				"unknown command '%s'; %s%s%squire help lists them", word,
+				nearest == NULL ? "" : "did you mean ",
+				nearest == NULL ? "" : nearest, nearest == NULL ? "" : "? ");
 		}
 		found = next;
 	}

@@ -6,6 +6,7 @@
 #include "bench/plan/plan.h"
 #include "bench/plan/plan_folder.h"
 #include "bench/plan/plan_print.h"
+#include "bench/replay/runners.h"
 #include "bench/jobs/jobs.h"
 
 #include <stddef.h>
@@ -279,6 +280,9 @@ static enum status run(struct command_line *line, struct error *error)
 	request->run.trace_path = is_made ? made.path : line->positionals[0];
 	if (status == STATUS_OK) {
 		status = run_plan(request, error);
+	}
+	if (status == STATUS_OK) {
+		runner_tell_idle_options(&request->run.config);
 	}
 	made_trace_close(&made);
 	return status;

@@ -1,5 +1,6 @@
 #include "bench/commands/commands.h"
 #include "bench/jobs/jobs.h"
+#include "bench/replay/runners.h"
 #include "bench/replay/slo_options.h"
 #include "bench/sweep/sweep.h"
 
@@ -74,7 +75,9 @@ static enum status run(struct command_line *line, struct error *error)
 	request->run.trace_path = line->positionals[0];
 	request->run.is_checking = QUIRE_CHECK_STEPS != 0;
 	request->run.progress = PROGRESS_NONE;
-	return sweep_run(request, error);
+	TRY(sweep_run(request, error));
+	runner_tell_idle_options(&request->run.config);
+	return STATUS_OK;
 }
 
 const struct command command_sweep = {

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "engine/base/status.h"
+#include "engine/base/text.h"
 
 /* Replicas that come and go: a list of KIND:REPLICA@SECONDS, separated by commas.
 
@@ -34,6 +35,10 @@ struct outages {
 enum status outages_parse(
 	struct outages *outages, const char *text, uint32_t replica_count, struct error *error);
 void outages_close(struct outages *outages);
+
+/* Adds a line for those that the run, which ended at end_ns, was over for, and one for those that
+   found their replica as they would have left it, such as a second failure. */
+void outages_add_idle(const struct outages *outages, uint64_t end_ns, struct text *out);
 
 /* When the next one happens; UINT64_MAX: none does. */
 static inline uint64_t outages_next_ns(const struct outages *outages)

@@ -15,6 +15,7 @@ struct replica_figures {
 	uint64_t prompt_tokens, output_tokens, query_tokens, hit_tokens;
 	uint64_t lost_tokens; /* output tokens of requests that it lost when it failed */
 	uint64_t up_ns;	      /* of the run, when it could work (bench/fleet/presence.h) */
+	uint64_t kv_blocks;   /* in its pool */
 };
 
 struct fleet_figures {

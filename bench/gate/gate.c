@@ -316,9 +316,8 @@ static enum status find_missing(struct gate *gate, struct error *error)
 	uint32_t first = gate->count;
 
 	if (folder == NULL) {
-		return errno == ENOENT ? STATUS_OK
-				       : error_set(error, STATUS_FILE, "%s: cannot be read: %s",
-						 gate->baseline, strerror(errno));
+		return error_set(error, STATUS_FILE, "%s: cannot be read: %s", gate->baseline,
+			strerror(errno));
 	}
 	for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
 		char name[SUITE_NAME_BYTES];
@@ -350,6 +349,25 @@ static enum status make_folder(const char *path, struct error *error)
 			error, STATUS_FILE, "%s: cannot be made: %s", path, strerror(errno));
 	}
 	return STATUS_OK;
+}
+
+/* Without its folder every case would be NEW, and a mistyped one a gate that is always green. */
+static enum status need_baseline(const struct gate *gate, struct error *error)
+{
+	struct stat found;
+
+	if (stat(gate->baseline, &found) == 0) {
+		return S_ISDIR(found.st_mode)
+			       ? STATUS_OK
+			       : error_set(error, STATUS_FILE, "the baseline %s is no folder",
+					 gate->baseline);
+	}
+	return errno == ENOENT ? error_set(error, STATUS_FILE,
+					 "the baseline %s is not there: --update makes it, "
+					 "--baseline DIR names another",
+					 gate->baseline)
+			       : error_set(error, STATUS_FILE, "%s: cannot be read: %s",
+					 gate->baseline, strerror(errno));
 }
 
 static enum status find_places(struct gate *gate, struct error *error)
@@ -421,11 +439,13 @@ enum status gate_run(struct gate *gate, const struct gate_request *request, stru
 		return error_set(error, STATUS_USAGE, "--only: found '%s', expected a case of %s",
 			request->only, request->suite);
 	}
-	if (request->updates) {
-		TRY(make_folder(gate->baseline, error));
+	bool has_baseline = request->against == NULL && !request->against_itself;
+	if (has_baseline) {
+		TRY(request->updates ? make_folder(gate->baseline, error)
+				     : need_baseline(gate, error));
 	}
 	TRY(run_suite(gate, error));
-	if (request->only == NULL && request->against == NULL && !request->against_itself) {
+	if (request->only == NULL && has_baseline) {
 		TRY(find_missing(gate, error));
 	}
 	for (uint32_t i = 0; i < gate->count; i++) {

@@ -56,6 +56,21 @@ static enum status add_words(struct suite *suite, const struct json_object *obje
 	return STATUS_OK;
 }
 
+/* Names the one of a list that is no cost. */
+static enum status refuse_measure(
+	const struct json_object *object, const cJSON *item, struct error *error)
+{
+	const char *dot = object->path[0] == '\0' ? "" : ".";
+
+	return error_set(error, STATUS_INPUT,
+		"%s: field %s%smeasure: found %s%.64s%s, expected names among instructions, "
+		"instructions_per_step, instructions_per_request, cpu_ms, peak_memory, "
+		"bytes_written",
+		object->document->name, object->path, dot, cJSON_IsString(item) ? "\"" : "",
+		cJSON_IsString(item) ? item->valuestring : "what is no text",
+		cJSON_IsString(item) ? "\"" : "");
+}
+
 static enum status read_measures(
 	struct suite_case *out, const struct json_object *object, struct error *error)
 {
@@ -76,10 +91,7 @@ static enum status read_measures(
 			cost++;
 		}
 		if (cost == COST_COUNT) {
-			return json_refuse(object, "measure",
-				"names among instructions, instructions_per_step, "
-				"instructions_per_request, cpu_ms, peak_memory, bytes_written",
-				error);
+			return refuse_measure(object, item, error);
 		}
 		out->measures[cost] = true;
 	}
@@ -251,6 +263,10 @@ static enum status read_suite(
 	}
 	const cJSON *list = json_find(&root, "cases");
 	int count = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
+	if (cJSON_IsArray(list) && count == 0) {
+		return error_set(error, STATUS_INPUT,
+			"%s: field cases: found no case, expected at least one", document->name);
+	}
 	if (count == 0 || count > SUITE_CASES_MAX) {
 		return json_refuse(&root, "cases", "a list of 1 to 256 cases", error);
 	}

@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
+#include "engine/base/text.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
 #include "engine/ranks/launch.h"
@@ -297,6 +298,20 @@ const struct command *command_find(const struct command *group, const char *word
 	return NULL;
 }
 
+const char *command_nearest(const struct command *group, const char *word)
+{
+	const char *nearest = NULL;
+	uint32_t edits = TEXT_EDITS_NONE;
+
+	for (uint32_t i = 0; group->members[i] != NULL; i++) {
+		const char *name = command_word(group->members[i]);
+		if (text_is_meant(word, name, &edits)) {
+			nearest = name;
+		}
+	}
+	return nearest;
+}
+
 static int run_member(const struct command *group, int argc, char **argv)
 {
 	const char *blank = group->name[0] == '\0' ? "" : " ";
@@ -311,8 +326,12 @@ static int run_member(const struct command *group, int argc, char **argv)
 	}
 	const struct command *member = command_find(group, argv[1]);
 	if (member == NULL) {
-		fprintf(stderr, "quire%s%s: unknown command '%s'; quire%s%s --help lists them\n",
-			blank, group->name, argv[1], blank, group->name);
+		const char *nearest = command_nearest(group, argv[1]);
+		fprintf(stderr,
+			"quire%s%s: unknown command '%s'; %s%s%squire%s%s --help lists them\n",
+			blank, group->name, argv[1], nearest == NULL ? "" : "did you mean ",
+			nearest == NULL ? "" : nearest, nearest == NULL ? "" : "? ", blank,
+			group->name);
 		return 2;
 	}
 	return member->members != NULL ? run_member(member, argc - 1, argv + 1)

@@ -152,6 +152,9 @@ const char *command_word(const struct command *command);
 /* Finds a member by its last word; NULL: none. */
 const struct command *command_find(const struct command *group, const char *word);
 
+/* Of a group, the name that a mistyped word was meant to be; NULL: none is near. */
+const char *command_nearest(const struct command *group, const char *word);
+
 /* Whether a number is in the range of a COUNT, or of MILLIONTHS. */
 bool option_fits(const struct option *option, uint64_t value);
 

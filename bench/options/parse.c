@@ -2,11 +2,12 @@
 
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
+#include "engine/base/text.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_BYTES_MAX = 64, OPTIONS_MAX = 256 };
+enum { NAME_BYTES_MAX = TEXT_NAME_BYTES_MAX, OPTIONS_MAX = 256 };
 
 /* ---- finding ---- */
 
@@ -62,47 +63,15 @@ static const struct option_synonym *find_synonym(
 	return NULL;
 }
 
-/* Edit distance of two option names, to suggest a correction. */
-static uint32_t name_distance(const char *a, const char *b)
-{
-	uint32_t row[NAME_BYTES_MAX + 1];
-	size_t a_bytes = strlen(a);
-	size_t b_bytes = strlen(b);
-
-	if (a_bytes > NAME_BYTES_MAX || b_bytes > NAME_BYTES_MAX) {
-		return UINT32_MAX;
-	}
-	for (size_t j = 0; j <= b_bytes; j++) {
-		row[j] = (uint32_t)j;
-	}
-	for (size_t i = 1; i <= a_bytes; i++) {
-		uint32_t diagonal = row[0];
-		row[0] = (uint32_t)i;
-		for (size_t j = 1; j <= b_bytes; j++) {
-			uint32_t change = diagonal + (a[i - 1] != b[j - 1]);
-			diagonal = row[j];
-			row[j] = u32_min(change, u32_min(row[j], row[j - 1]) + 1);
-		}
-	}
-	return row[b_bytes];
-}
-
 static const char *nearest_name(const struct command *command, const char *name)
 {
 	const char *nearest = NULL;
-	uint32_t nearest_distance = 4; /* more than three edits are no plausible typo */
+	uint32_t edits = TEXT_EDITS_NONE;
 	struct option option;
 
 	for (uint32_t i = 0; command_option(command, i, &option); i++) {
-		if (option.kind == OPTION_HEADING) {
-			continue;
-		}
-		uint32_t distance = name_distance(name, option.name);
-		bool is_like = distance <= strlen(option.name) / 2; /* at most half of the name
-								       differs */
-		if (is_like && distance < nearest_distance) {
+		if (option.kind != OPTION_HEADING && text_is_meant(name, option.name, &edits)) {
 			nearest = option.name;
-			nearest_distance = distance;
 		}
 	}
 	return nearest;
@@ -301,6 +270,18 @@ static bool asks_for_help(struct command_line *line)
 	return false;
 }
 
+static enum status one_too_many(
+	const struct command *command, const char *text, struct error *error)
+{
+	char expected[40] = "";
+
+	if (command->positional_maximum > 1) {
+		snprintf(expected, sizeof(expected), ", expected at most %u",
+			command->positional_maximum);
+	}
+	return error_set(error, STATUS_USAGE, "one argument too many: '%s'%s", text, expected);
+}
+
 enum status command_parse(struct command_line *line, bool *wants_help, struct error *error)
 {
 	const struct command *command = line->command;
@@ -321,7 +302,7 @@ enum status command_parse(struct command_line *line, bool *wants_help, struct er
 		} else if (!options_ended && text[0] == '-' && text[1] != '\0') {
 			TRY(parse_option(&parse, error));
 		} else if (line->positional_count == command->positional_maximum) {
-			return error_set(error, STATUS_USAGE, "one argument too many: '%s'", text);
+			return one_too_many(command, text, error);
 		} else {
 			line->positionals[line->positional_count++] = text;
 			parse.next++;

@@ -502,12 +502,14 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 
 /* How much of what the engine can carry was used, and of its memory and seats. Where requests were
    rejected there is no head room: more load would lose more of them. Nor is there any where the
-   queue grew to the end, though the GPU may have waited for memory or seats. */
+   queue grew to the end, though the GPU may have waited for memory or seats, or where no replica
+   was left to serve them. */
 static void print_load(const struct run_outcome *outcome)
 {
 	bool are_grouped = outcome->fleet.count > 0 && outcome->fleet.each[0].group != NULL;
-	bool has_head_room = outcome->rejected == 0 && outcome->verdict != VERDICT_OVERLOADED &&
-			     outcome->utilisation > 0 && outcome->utilisation < 1;
+	bool are_served = outcome->rejected == 0 && outcome->verdict != VERDICT_OVERLOADED &&
+			  outcome->verdict != VERDICT_UNSERVED;
+	bool has_head_room = are_served && outcome->utilisation > 0 && outcome->utilisation < 1;
 
 	if (!outcome->has_utilisation) {
 		printf("  used      an unknown share of capacity: %s",
@@ -808,6 +810,29 @@ static void print_window(const struct run_outcome *outcome)
 	print_count("of the cooldown\n", others - outcome->warmup_submitted);
 }
 
+/* The KV pool; of replicas that differ the average one, which shares of it are of. */
+static void print_blocks(const struct run_outcome *outcome)
+{
+	const struct fleet_figures *fleet = &outcome->fleet;
+	uint64_t blocks = outcome->kv_blocks, sum = 0;
+	bool differs = false;
+
+	for (uint32_t i = 0; i < fleet->count; i++) {
+		sum += fleet->each[i].kv_blocks;
+		differs = differs || fleet->each[i].kv_blocks != fleet->each[0].kv_blocks;
+	}
+	blocks = differs ? sum / fleet->count : blocks;
+	print_count(word_of_count(blocks, "KV block of", "KV blocks of"), blocks);
+	print_count(word_of_count(outcome->block_size, "token", "tokens"), outcome->block_size);
+	if (differs) {
+		printf(" in an average replica");
+	}
+	if (outcome->is_beyond_memory) {
+		printf(", more than the memory has room for");
+	}
+	printf("\n");
+}
+
 void summary_print(const struct run_outcome *outcome, const char *gpu)
 {
 	const struct run_sums *work = &outcome->work;
@@ -823,8 +848,11 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	print_count("unfinished\n", outcome->unfinished);
 	print_window(outcome);
 	decimal_text(text[0], window_ns / 1000000, 3);
-	printf("  time      %s s from first arrival to %s,", text[0],
-		outcome->failed + outcome->unfinished > 0 ? "the end of the run" : "last finish");
+	printf("  time      %s s %s,", text[0],
+		outcome->submitted > outcome->measured_submitted ? "of the window"
+		: outcome->failed + outcome->unfinished > 0
+			? "from first arrival to the end of the run"
+			: "from first arrival to last finish");
 	print_count(word_of_count(work->steps, "step\n", "steps\n"), work->steps);
 	rate_text(text[0], work->output_tokens, window_ns, PRINTED_DIGITS, "-");
 	rate_text(
@@ -846,13 +874,7 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	}
 	print_count(
 		word_of_count(work->preemptions, "preemption;", "preemptions;"), work->preemptions);
-	print_count(word_of_count(outcome->kv_blocks, "KV block of", "KV blocks of"),
-		outcome->kv_blocks);
-	print_count(word_of_count(outcome->block_size, "token", "tokens"), outcome->block_size);
-	if (outcome->is_beyond_memory) {
-		printf(", more than the memory has room for");
-	}
-	printf("\n");
+	print_blocks(outcome);
 	print_load(outcome);
 	print_waits(outcome);
 	print_latency(outcome);

@@ -227,6 +227,7 @@ void fleet_outcome(struct fleet *fleet, struct run_outcome *outcome)
 		outcome->backlog_at_last_arrival += replay->backlog_at_last_arrival;
 		fleet->figures[i] = figures_of(&replay->metrics);
 		fleet->figures[i].group = fleet->groups[i];
+		fleet->figures[i].kv_blocks = fleet->configs[i].kv_block_count;
 	}
 	metrics_sum(&sum, parts, fleet->count);
 	free(parts);

@@ -3,6 +3,7 @@
 #include "bench/record/provenance.h"
 #include "bench/record/result_folder.h"
 #include "bench/record/summary.h"
+#include "bench/replay/runners.h"
 #include "bench/replay/trace_reading.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
@@ -11,6 +12,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A run and what records it. It is zeroed before it is opened, so that it can be closed at any
    time. */
@@ -181,6 +183,33 @@ static void warn_of_ties(const struct run *run)
 	fprintf(stderr, "note: %s; %s them inside it\n", text, advice);
 }
 
+/* Seconds that were meant as milliseconds leave a result that looks like any other. */
+static void warn_of_outages(const struct run *run)
+{
+	struct text lines = {0};
+
+	if (run->fleet.has_desk) {
+		outages_add_idle(&run->fleet.desk.outages, fleet_now_ns(&run->fleet), &lines);
+	}
+	for (const char *at = lines.bytes; at != NULL && *at != '\0';) {
+		size_t bytes = strcspn(at, "\n") + 1;
+		fprintf(stderr, "note: %.*s", (int)bytes, at);
+		at += bytes;
+	}
+	text_deinit(&lines);
+}
+
+static void warn_of_options(const struct run *run)
+{
+	runner_tell_idle_options(&run->request->config);
+	if (run->facts.has_no_process && run->groups.count == 0) {
+		fprintf(stderr,
+			"note: --engine-process changes nothing with --gpu %s: its prices have no "
+			"process of an engine\n",
+			run->request->config.gpu);
+	}
+}
+
 /* What stderr says of the trace and of what was rejected. */
 static void warn(const struct recorded_run *own, const struct run_outcome *outcome)
 {
@@ -192,6 +221,8 @@ static void warn(const struct recorded_run *own, const struct run_outcome *outco
 		summary_warn_of_memory(outcome, run->request->config.gpu);
 	}
 	if (outcome->end == RUN_COMPLETE) { /* else the error is the one line on stderr */
+		warn_of_options(run);
+		warn_of_outages(run);
 		summary_warn_of_end(outcome);
 		summary_warn_of_rejections(outcome, run->request->config.max_model_len);
 	}

@@ -2,6 +2,7 @@
 
 #include "bench/fleet/outages.h"
 #include "bench/record/provenance.h"
+#include "engine/base/number.h"
 #include "engine/base/path.h"
 #include "engine/ranks/launch.h"
 #include "reports/results/results.h"
@@ -41,6 +42,7 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 		TRY(status);
 	}
 	if (config->engine_process == ENGINE_PROCESS_SAME) {
+		facts->has_no_process = profile->process_step <= 0 && profile->process_row <= 0;
 		choice.profile.process_step = 0;
 		choice.profile.process_row = 0;
 	}
@@ -297,4 +299,42 @@ enum status runner_find(const char *name, const struct runner_entry **out, struc
 	}
 	return error_set(error, STATUS_USAGE,
 		"--runner: found '%s', expected one of those in this build: %s", name, names);
+}
+
+void runner_tell_idle_options(const struct replay_config *config)
+{
+	static const char *const reasons[RUNNER_KIND_COUNT] = {
+		[RUNNER_PRICED] = "the profile alone prices steps",
+		[RUNNER_RECORDED] = "steps take as long as those recorded",
+		[RUNNER_COMPUTED] = "steps are computed on the CPU",
+	};
+	const struct runner_entry *entry;
+	struct error unknown = {0};
+
+	if (runner_find(config->runner, &entry, &unknown) != STATUS_OK || entry->measures_kernels) {
+		return;
+	}
+	bool is_priced = entry->kind == RUNNER_PRICED;
+	const struct {
+		const char *name;
+		bool is_given;
+	} idle[] = {
+		{"--kernels", config->kernels != KERNELS_AUTO},
+		{"--shared-prefix-attention",
+			config->shared_prefix_attention != SHARED_PREFIX_ATTENTION_AUTO},
+		{"--enforce-eager", config->enforce_eager},
+		{"--engine-process", config->engine_process != ENGINE_PROCESS_OWN && !is_priced},
+		{"--temperature", config->temperature != 1000000 && is_priced},
+	};
+	uint32_t count = 0;
+	for (size_t i = 0; i < sizeof(idle) / sizeof(idle[0]); i++) {
+		if (idle[i].is_given) {
+			fprintf(stderr, "%s%s", count++ == 0 ? "note: " : ", ", idle[i].name);
+		}
+	}
+	if (count > 0) {
+		fprintf(stderr, " %s nothing with --runner %s: %s\n",
+			word_of_count(count, "changes", "change"), entry->name,
+			reasons[entry->kind]);
+	}
 }

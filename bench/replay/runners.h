@@ -55,6 +55,7 @@ struct runner_facts {
 	char device[64];	  /* the GPU, for provenance.json; "": only the host computes */
 	uint64_t found_kv_blocks; /* room it found by itself; 0: it did not look, or found none */
 	bool is_beyond_memory;	  /* --kv-blocks is more than the GPU that is priced has room for */
+	bool has_no_process;	  /* --engine-process same, of a profile that prices no process */
 };
 
 struct runner_entry {
@@ -103,6 +104,11 @@ enum status launched_take_ranks(struct replay_config *config, struct error *erro
    and several replicas. */
 enum status runner_take_launch(
 	const struct runner_entry *entry, struct replay_config *config, struct error *error);
+
+/* A note on stderr that names the options that were given and change nothing with this runner, if
+   any. They are not refused, since one list of options is often given to a run and to its
+   simulation. */
+void runner_tell_idle_options(const struct replay_config *config);
 
 /* An unknown name is refused with the names there are. */
 enum status runner_find(const char *name, const struct runner_entry **out, struct error *error);

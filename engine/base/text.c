@@ -1,6 +1,7 @@
 #include "engine/base/text.h"
 
 #include "engine/base/check.h"
+#include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
 
@@ -312,4 +313,48 @@ void text_add_difference(
 	}
 	add_grouped(text, shown, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
 	text_add(text, is_share ? "\u00a0pt" : "\u00a0%");
+}
+
+/* ---- names that were meant ---- */
+
+static char small_letter(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Edits that turn one name into another. */
+static uint32_t count_edits(const char *a, const char *b)
+{
+	uint32_t row[TEXT_NAME_BYTES_MAX + 1];
+	size_t a_bytes = strlen(a), b_bytes = strlen(b);
+
+	if (a_bytes > TEXT_NAME_BYTES_MAX || b_bytes > TEXT_NAME_BYTES_MAX) {
+		return UINT32_MAX;
+	}
+	for (size_t j = 0; j <= b_bytes; j++) {
+		row[j] = (uint32_t)j;
+	}
+	for (size_t i = 1; i <= a_bytes; i++) {
+		uint32_t diagonal = row[0];
+		row[0] = (uint32_t)i;
+		for (size_t j = 1; j <= b_bytes; j++) {
+			bool is_other = small_letter(a[i - 1]) != small_letter(b[j - 1]);
+			uint32_t change = diagonal + is_other;
+			diagonal = row[j];
+			row[j] = u32_min(change, u32_min(row[j], row[j - 1]) + 1);
+		}
+	}
+	return row[b_bytes];
+}
+
+bool text_is_meant(const char *word, const char *name, uint32_t *edits)
+{
+	uint32_t count = count_edits(word, name);
+
+	/* At most half of the name differs. */
+	if (count > strlen(name) / 2 || count >= *edits) {
+		return false;
+	}
+	*edits = count;
+	return true;
 }

@@ -40,6 +40,12 @@ void text_add_shell_word(struct text *text, const char *word);
 /* For a gnuplot script: an expression that is the string, cleaned of the same characters. */
 void text_add_gnuplot_string(struct text *text, const char *string);
 
+/* Whether a name may be what was meant by a mistyped word, and nearer than any so far: it is a few
+   edits away, with small and capital letters alike. *edits: the fewest so far, TEXT_EDITS_NONE at
+   first. */
+enum { TEXT_EDITS_NONE = 4, TEXT_NAME_BYTES_MAX = 64 };
+bool text_is_meant(const char *word, const char *name, uint32_t *edits);
+
 /* Numbers for reading. A missing value (has_value false) is an en dash. */
 enum number_format {
 	NUMBER_COUNT,	/* 12,031 */

@@ -148,9 +148,11 @@ static void add_use_cards(struct text *page, const struct result *result)
 	text_add(page, " of the KV blocks, ");
 	page_value(page, result, VALUE_SEATS_PEAK);
 	/* prefill-first limits the rows of a step, not the sequences that run */
-	text_add(page, result->numbers[VALUE_SEATS_PEAK].value <= 1
-			       ? " of the seats</small>"
-			       : " of the seats, which limit a step and not what runs</small>");
+	text_format(page, " of the seats%s%s</small>",
+		page_fleet_table(result) == NULL ? "" : " of an average replica",
+		result->numbers[VALUE_SEATS_PEAK].value <= 1
+			? ""
+			: ", which limit a step and not what runs");
 	page_card_close(page);
 	if (result->numbers[VALUE_HIT_RATE].has_value) {
 		page_card_open(page, "Prefix-cache hit rate", "");

@@ -44,8 +44,7 @@ static void add_gpu(struct text *page, const struct result *result)
 	}
 }
 
-/* The table of groups of unlike replicas; NULL: the replicas are equal. */
-static const char *fleet_of(const struct result *result)
+const char *page_fleet_table(const struct result *result)
 {
 	const cJSON *fleet = json_find(&result->config, "fleet");
 	bool has_groups = cJSON_IsString(fleet) && strcmp(fleet->valuestring, "none") != 0;
@@ -56,9 +55,9 @@ static const char *fleet_of(const struct result *result)
 /* What the run was on. Replicas that differ have a GPU each, which the file names. */
 static void add_machines(struct text *page, const struct result *result)
 {
-	if (fleet_of(result) != NULL) {
+	if (page_fleet_table(result) != NULL) {
 		text_add(page, "the replicas of ");
-		text_add_escaped(page, fleet_of(result));
+		text_add_escaped(page, page_fleet_table(result));
 		return;
 	}
 	add_gpu_count(page, result);
@@ -307,7 +306,7 @@ void page_caution(struct text *page)
 static void add_rejection(struct text *page, const struct result *result, uint64_t count,
 	const char *exceeded, const char *option, const char *column, double needed)
 {
-	bool is_column = fleet_of(result) != NULL;
+	bool is_column = page_fleet_table(result) != NULL;
 
 	text_add(page, "<p class=\"caution\">");
 	text_add_escaped(page, result->label.bytes);

@@ -33,6 +33,8 @@ void page_contents(struct text *page, const struct page_link *links);
 void page_head(struct text *page, const struct result *results, uint32_t count, bool is_fidelity,
 	const char *style);
 void page_banners(struct text *page, const struct result *results, uint32_t count);
+/* The table of groups of unlike replicas; NULL: the replicas are equal. */
+const char *page_fleet_table(const struct result *result);
 void page_caution(struct text *page); /* that step times are an estimate */
 void page_calibration(struct text *page, const struct result *results, uint32_t count);
 

@@ -73,4 +73,18 @@ Test(profile_choice, an_unknown_gpu_is_refused_with_the_names)
 	cr_assert_eq(gpu_profile_choose("h300", "mixed", "qwen3-0.6b", 1, &choice, &error),
 		STATUS_USAGE);
 	cr_assert_not_null(strstr(error.text, "gpu 'h300': expected a GPU such as h200, one of"));
+	static const char *const typed[][2] = {{"H200", "; did you mean h200?"},
+		{"h201", "; did you mean h200?"}, {"rtx-4090", "; did you mean rtx4090?"},
+		{"h200-datashet", "; did you mean h200-datasheet?"},
+		{"h200-vllm-qwen3-0.5b", "; did you mean h200-vllm-qwen3-0.6b?"},
+		{"none-such", "or a .json file"}};
+	for (size_t i = 0; i < sizeof(typed) / sizeof(typed[0]); i++) {
+		const char *end = typed[i][1];
+		error = (struct error){0};
+		cr_assert_eq(gpu_profile_choose(typed[i][0], "mixed", NULL, 1, &choice, &error),
+			STATUS_USAGE);
+		cr_assert(strlen(error.text) > strlen(end) &&
+				  strcmp(error.text + strlen(error.text) - strlen(end), end) == 0,
+			"%s", error.text);
+	}
 }

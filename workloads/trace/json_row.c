@@ -5,6 +5,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,7 +187,13 @@ static int on_string(void *context, const unsigned char *text, size_t bytes)
 		reader->values[reader->field].number = JSON_INFINITE;
 		return 1;
 	}
-	return on_row_level_value(reader, (const char *)text, bytes);
+	/* In quotes, since a text of digits looks like the number that was expected. */
+	enum { SHOWN_BYTES = 45 };
+	char shown[SHOWN_BYTES + 20];
+	int length = snprintf(shown, sizeof(shown), "the text \"%.*s%s\"",
+		(int)u64_min(bytes, SHOWN_BYTES), (const char *)text,
+		bytes > SHOWN_BYTES ? "..." : "");
+	return on_row_level_value(reader, shown, (size_t)length);
 }
 
 static int on_null(void *context)

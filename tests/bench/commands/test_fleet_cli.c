@@ -512,8 +512,12 @@ Test(fleet_cli, shares_of_limits_are_those_of_the_mean_replica, .timeout = 60)
 		"group\treplicas\tkv_blocks\tmax_num_seqs\tmax_num_batched_tokens\tmax_model_len\n"
 		"one\t1\t16\t4\t48\t200\ntwo\t2\t40\t7\t90\t200\n",
 		table);
-	require_ran(RUN(fixture.trace, "--block-size", "16", "--trace-block-size", "16", "--out",
-		fixture.out, "--fleet", table, "--steps"));
+	struct process_result seen = RUN(fixture.trace, "--block-size", "16", "--trace-block-size",
+		"16", "--out", fixture.out, "--fleet", table, "--steps");
+	require(strstr(seen.out, "  32 KV blocks of  16 tokens in an average replica\n") != NULL &&
+			strstr(seen.out, " of the seats of an average replica\n") != NULL,
+		"%s", seen.out);
+	require_ran(seen);
 	struct step_figures steps = read_steps(fixture.out);
 	cJSON *root = read_summary(fixture.out);
 	const cJSON *load = cJSON_GetObjectItem(root, "load");
@@ -841,6 +845,29 @@ Test(fleet_cli, a_retry_is_no_request_of_its_own_in_a_level, .timeout = 60)
 	replay_fixture_close(&fixture);
 }
 
+/* Outages behind the run's end, and those of a replica that is gone, leave a result like any. */
+Test(fleet_cli, outages_without_effect_are_told_of, .timeout = 60)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	char *told = told_by(RUN_SMALL(fixture.trace, "--out", fixture.out, "--replicas", "2",
+		"--outages", "fail:0@0.02,fail:0@0.03,join:0@5000"));
+	require(strstr(told, "note: outage fail:0@0.03 changed nothing: replica 0 was gone already"
+			     "\nnote: outage join:0@5000 never took effect: the run ended at 0.") !=
+			NULL,
+		"%s", told);
+	free(told);
+	told = told_by(RUN_SMALL(fixture.trace, "--out", fixture.out, "--force", "--replicas", "2",
+		"--outages", "fail:0@0.02,join:0@0.03"));
+	require(strstr(told, "outage") == NULL, "%s", told);
+	free(told);
+	told = told_by(RUN_SMALL(fixture.trace, "--out", fixture.out, "--force"));
+	require(strstr(told, "outage") == NULL, "%s", told);
+	free(told);
+	replay_fixture_close(&fixture);
+}
+
 /* A fleet whose replicas all fail is not stable, and requests wait to the end of the trace. */
 Test(fleet_cli, a_fleet_that_is_gone_leaves_its_requests, .timeout = 60)
 {
@@ -848,6 +875,10 @@ Test(fleet_cli, a_fleet_that_is_gone_leaves_its_requests, .timeout = 60)
 	uint64_t rows;
 
 	replay_fixture_open(&fixture);
+	struct process_result seen = RUN_SMALL(fixture.trace, "--replicas", "2", "--speedup",
+		"0.01", "--outages", "fail:0@0.05,fail:1@0.05");
+	require(strstr(seen.out, "% of capacity;") != NULL, "no head room is left: %s", seen.out);
+	free(told_by(seen));
 	char *told = told_by(RUN_SMALL(fixture.trace, "--out", fixture.out, "--replicas", "2",
 		"--outages", "fail:0@0.05,fail:1@0.05"));
 	require(strstr(told, "no replica was left") != NULL, "%s", told);

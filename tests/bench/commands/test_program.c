@@ -89,6 +89,36 @@ Test(program, helps_by_both_spellings)
 	process_result_free(&result);
 }
 
+/* What was typed is told with what may have been meant, and with how much would have been right. */
+Test(program, mistyped_commands_are_told_what_was_meant)
+{
+	static const struct {
+		const char *typed, *told;
+	} cases[] = {
+		{"reply", "quire: unknown command 'reply'; did you mean replay? quire --help lists "
+			  "them\n"},
+		{"trace mkae", "quire trace: unknown command 'mkae'; did you mean make? quire "
+			       "trace --help "
+			       "lists them\n"},
+		{"zzz", "quire: unknown command 'zzz'; quire --help lists them\n"},
+		{"help reply",
+			"quire help: unknown command 'reply'; did you mean replay? quire help "
+			"lists them (see quire help --help)\n"},
+		{"report 1 2 3 4 5 6 7 8 9",
+			"quire report: one argument too many: '9', expected at most 8 (see quire "
+			"report --help)\n"},
+		{"replay a b",
+			"quire replay: one argument too many: 'b' (see quire replay --help)\n"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct process_result result = shell_run(folder, QUIRE " %s", cases[i].typed);
+		require(result.code == 2 && strcmp(result.err, cases[i].told) == 0, "%s: %s",
+			cases[i].typed, result.err);
+		process_result_free(&result);
+	}
+}
+
 /* ---- what it writes of itself ---- */
 
 static void name_commands(const struct command *group, const char *text)

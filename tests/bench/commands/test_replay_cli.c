@@ -914,3 +914,52 @@ Test(replay_cli, options_of_computing_runners_are_refused_elsewhere, .timeout = 
 	}
 	replay_fixture_close(&fixture);
 }
+
+/* Runs `quire ARGUMENTS` and demands a text in what it says, once, or none where it is NULL. */
+static void require_told(const char *folder, const char *arguments, const char *words)
+{
+	char *told = quire_output(folder, 0, arguments);
+	const char *first = strstr(told, words == NULL ? "changes nothing with" : words);
+
+	require((first != NULL) == (words != NULL), "%s:\n%s", arguments, told);
+	if (words != NULL) {
+		require(strstr(first + 1, words) == NULL, "twice, by %s:\n%s", arguments, told);
+	}
+	free(told);
+}
+
+/* Options of the CUDA runner may stand in a list for both, so a simulation takes and names them. */
+Test(replay_cli, options_that_change_nothing_are_told_of_once, .timeout = 60)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	require_told(fixture.folder, "replay @/trace.jsonl --trace-block-size 16 --enforce-eager",
+		"note: --enforce-eager changes nothing with --runner sim: the profile alone "
+		"prices steps\n");
+	require_told(fixture.folder,
+		"replay @/trace.jsonl --trace-block-size 16 --temperature 0 --kernels general "
+		"--shared-prefix-attention off",
+		"note: --kernels, --shared-prefix-attention, --temperature change nothing with "
+		"--runner sim: the profile alone prices steps\n");
+	require_told(fixture.folder,
+		"replay @/trace.jsonl --trace-block-size 16 --engine-process same",
+		"note: --engine-process changes nothing with --gpu h200-qwen3-0.6b: its prices "
+		"have no process of an engine\n");
+	require_told(fixture.folder,
+		"replay @/trace.jsonl --trace-block-size 16 --policy vllm --engine-process same "
+		"--kernels auto "
+		"--temperature 1 --shared-prefix-attention auto --steps --out @/run",
+		NULL);
+	require_told(fixture.folder,
+		"replay @/trace.jsonl --trace-block-size 16 --runner tape --tape @/run "
+		"--enforce-eager "
+		"--engine-process same",
+		"note: --enforce-eager, --engine-process change nothing with --runner tape: "
+		"steps take as long as those recorded\n");
+	require_told(fixture.folder,
+		"sweep @/trace.jsonl --trace-block-size 16 --grid seed=1,2 --enforce-eager --out "
+		"@/sweep",
+		"note: --enforce-eager changes nothing with --runner sim: ");
+	replay_fixture_close(&fixture);
+}

@@ -85,3 +85,41 @@ Test(outages, others_are_refused)
 		outages_close(&outages);
 	}
 }
+
+/* ---- those without effect ---- */
+
+/* What is said of a list of which `next` outages happened before the run ended at 347.5 s. */
+static void require_idle(const char *list, uint32_t next, const char *expected)
+{
+	struct outages outages;
+	struct text text = {0};
+	struct error error = {0};
+
+	require(outages_parse(&outages, list, REPLICAS, &error) == STATUS_OK, "%s", error.text);
+	outages.next = next;
+	outages_add_idle(&outages, 347500000000, &text);
+	const char *found = text.bytes == NULL ? "" : text.bytes;
+	require(strcmp(found, expected) == 0, "%s: found '%s'", list, found);
+	text_deinit(&text);
+	outages_close(&outages);
+}
+
+Test(outages, those_without_effect_are_named)
+{
+	require_idle("fail:0@20,join:0@30,fail:0@40,drain:1@50,fail:1@60,join:1@70", 6, "");
+	require_idle("join:2@0,drain:2@1,join:2@2", 3, "");
+	require_idle("fail:0@5000", 0,
+		"outage fail:0@5000 never took effect: the run ended at 347.500 s\n");
+	require_idle("fail:0@20,join:0@5000.25,fail:1@6000", 1,
+		"outages join:0@5000.25 and 1 other never took effect: the run ended at 347.500 "
+		"s\n");
+	require_idle("fail:0@20,fail:0@30", 2,
+		"outage fail:0@30 changed nothing: replica 0 was gone already\n");
+	require_idle("fail:0@20,drain:0@30,fail:0@40", 3,
+		"outages drain:0@30 and 1 other changed nothing: replica 0 was gone already\n");
+	require_idle("drain:3@20,drain:3@30", 2,
+		"outage drain:3@30 changed nothing: replica 3 was drained already\n");
+	require_idle("fail:1@20,join:1@30,join:1@40,fail:0@348,fail:0@349,fail:0@350", 3,
+		"outage join:1@40 changed nothing: replica 1 was there already\n"
+		"outages fail:0@348 and 2 others never took effect: the run ended at 347.500 s\n");
+}

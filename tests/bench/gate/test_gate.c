@@ -176,6 +176,28 @@ Test(gate, a_program_against_itself_is_never_flagged)
 	close_folder(folder);
 }
 
+/* A mistyped folder would make every case NEW, and every gate green. */
+Test(gate, a_baseline_that_is_not_there_is_an_error)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	open_folder(folder);
+	shell(folder, "rm -r results");
+	require_gate(folder, "--baseline @/s-baselin", 2,
+		WORDS("/s-baselin is not there", "--update makes it"));
+	require_gate(folder, "--baseline @/s.json", 2, WORDS("/s.json is no folder"));
+	shell(folder, "mv s-baseline kept");
+	require_gate(folder, "", 2, WORDS("/s-baseline is not there", "--update makes it"));
+	shell(folder, "test ! -e results"); /* nothing was run */
+	require_gate(folder, "--null-runs 1", 0, WORDS("0 of 2 cases flagged"));
+	require_gate(folder, "--against '" QUIRE_EXECUTABLE "'", 0, WORDS("2 PASS"));
+	shell(folder, "mkdir s-baseline && cp kept/one.json s-baseline");
+	require_gate(folder, "", 0, WORDS("1 PASS, 1 NEW"));
+	require_gate(folder, "--update --baseline @/other", 0, WORDS("2 NEW"));
+	require_gate(folder, "--baseline @/other", 0, WORDS("2 PASS"));
+	close_folder(folder);
+}
+
 /* Steps that the baseline keeps name the first one that differs. */
 Test(gate, the_first_step_is_named_where_steps_are_kept)
 {

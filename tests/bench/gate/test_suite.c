@@ -67,7 +67,7 @@ Test(suite, what_is_wrong_is_refused_by_its_field)
 		const char *text, *expected;
 	} rows[] = {
 		{"{}", "cases"},
-		{"{\"cases\": []}", "cases"},
+		{"{\"cases\": []}", "field cases: found no case, expected at least one"},
 		{"{\"cases\": [3]}", "cases"},
 		{"{\"cases\": [{}]}", "cases[0].name"},
 		{"{\"cases\": [{\"name\": \"a/b\", \"trace\": \"t\"}]}", "cases[0].name"},
@@ -78,6 +78,10 @@ Test(suite, what_is_wrong_is_refused_by_its_field)
 		 "\"tape\": \"b\"}]}",
 			"which is no tape itself"},
 		{"{\"cases\": [{" CASE "}, {" CASE "}]}", "no other case"},
+		{"{\"cases\": [{" CASE ", \"measure\": [\"cpu_ms\", \"instruction\"]}]}",
+			"field cases[0].measure: found \"instruction\", expected names among "},
+		{"{\"cases\": [{" CASE ", \"measure\": [7]}]}",
+			"field cases[0].measure: found what is no text, expected names among "},
 		{"{\"cases\": [{" CASE ", \"limit\": \"\"}]}", "no such field"},
 		{"{\"case\": [{" CASE "}]}", "no such field"},
 		{"{\"defaults\": {\"limit\": \"\"}, \"cases\": [{" CASE "}]}",

@@ -228,8 +228,7 @@ Test(summary_fields, every_figure_is_printed)
 			"1,082 unfinished\n",
 			"  window    7.000 to 130.456 s:   701 requests of the warm-up,  1,234 "
 			"measured,  266 of the cooldown\n",
-			"  time      123.456 s from first arrival to the end of the run,  33,158 "
-			"steps\n",
+			"  time      123.456 s of the window,  33,158 steps\n",
 			"  used      41.0% of capacity; at most 20% of the KV blocks, 40% of the "
 			"seats\n",
 			"  rate      10627.451 output tokens/s, 145480.828 tokens/s in all, 8.108 "
@@ -241,6 +240,21 @@ Test(summary_fields, every_figure_is_printed)
 			"max\n",
 			row, "  slo      48.70% of requests attain it, goodput 4.868 requests/s\n",
 			"  result_hash 000000000000000a\n"));
+}
+
+/* Without a warm-up or a cooldown the time is that of the whole run, and says from when to when. */
+Test(summary_fields, the_time_is_told_with_its_ends)
+{
+	struct run_outcome outcome = whole_outcome();
+
+	outcome.measured_submitted = outcome.submitted;
+	require_parts(printed(&outcome),
+		PARTS("  time      123.456 s from first arrival to the end of the run,  33,158 "
+		      "steps\n"));
+	outcome.failed = 0;
+	outcome.unfinished = 0;
+	require_parts(printed(&outcome),
+		PARTS("  time      123.456 s from first arrival to last finish,  33,158 steps\n"));
 }
 
 /* A run that rejected requests is not praised: their share is told, and no head room. */

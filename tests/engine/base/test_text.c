@@ -241,3 +241,33 @@ Test(text, a_count_and_its_word_agree)
 		text_deinit(&text);
 	}
 }
+
+/* A name is meant where at most half of it and three letters differ, and it is nearer than those
+   before. */
+Test(text, a_mistyped_name_is_meant_where_it_is_near)
+{
+	static const struct {
+		const char *word, *name;
+		uint32_t before, edits; /* edits: before where it is not meant */
+	} cases[] = {
+		{"reply", "replay", TEXT_EDITS_NONE, 1},
+		{"H200", "h200", TEXT_EDITS_NONE, 0},
+		{"h201", "h100", 1, 1},
+		{"h201", "h200", 2, 1},
+		{"ab", "cd", TEXT_EDITS_NONE, TEXT_EDITS_NONE},
+		{"ab", "ad", TEXT_EDITS_NONE, 1},
+		{"", "abcdef", TEXT_EDITS_NONE, TEXT_EDITS_NONE},
+		{"abc", "abcdef", TEXT_EDITS_NONE, 3},
+		{"wxyz5678", "abcd5678", TEXT_EDITS_NONE, TEXT_EDITS_NONE},
+		{"prompts-of-more-than-64-letters-are-no-name-of-an-option-or-command",
+			"prompts-of-more-than-64-letters-are-no-name-of-an-option-or-command",
+			TEXT_EDITS_NONE, TEXT_EDITS_NONE},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint32_t edits = cases[i].before;
+		bool is_meant = text_is_meant(cases[i].word, cases[i].name, &edits);
+		cr_expect_eq(is_meant, cases[i].edits < cases[i].before, "%s", cases[i].word);
+		cr_expect_eq(edits, cases[i].edits, "%s: %u", cases[i].word, edits);
+	}
+}

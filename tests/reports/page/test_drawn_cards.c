@@ -147,7 +147,7 @@ static void expect_requests(struct text *out, const struct result *result)
 	text_add(out, "</small></dd></div>\n");
 }
 
-static void expect_use(struct text *out, const struct result *result)
+static void expect_use(struct text *out, const struct result *result, bool is_mean)
 {
 	bool is_beyond = result->numbers[VALUE_SEATS_PEAK].value > 1;
 
@@ -157,7 +157,8 @@ static void expect_use(struct text *out, const struct result *result)
 	add_value(out, result, VALUE_KV_PEAK);
 	text_add(out, " of the KV blocks, ");
 	add_value(out, result, VALUE_SEATS_PEAK);
-	text_format(out, " of the seats%s</small></dd></div>\n",
+	text_format(out, " of the seats%s%s</small></dd></div>\n",
+		is_mean ? " of an average replica" : "",
 		is_beyond ? ", which limit a step and not what runs" : "");
 	if (result->numbers[VALUE_HIT_RATE].has_value) {
 		bool is_one = (uint64_t)result->numbers[VALUE_QUERY_TOKENS].value == 1;
@@ -184,6 +185,12 @@ static void body_cards(struct prop *prop, const void *context)
 
 	(void)context;
 	draw_result(prop, &result, 0);
+	uint32_t fleet = (uint32_t)prop_below(prop, 3);
+	cJSON *config = cJSON_CreateObject();
+	if (fleet > 0) {
+		cJSON_AddStringToObject(config, "fleet", fleet == 1 ? "none" : "f.tsv");
+	}
+	result.config.node = config;
 	page_cards(&page, &result);
 	text_add(&expected, "<section aria-label=\"Key figures\">\n<dl class=\"cards\">\n");
 	expect_slo(&expected, &result);
@@ -191,7 +198,7 @@ static void body_cards(struct prop *prop, const void *context)
 	expect_latency(&expected, &result, "Time per output token", LATENCY_TPOT, VALUE_SLO_TPOT);
 	expect_latency(&expected, &result, "End-to-end latency", LATENCY_E2E, VALUE_SLO_E2E);
 	expect_requests(&expected, &result);
-	expect_use(&expected, &result);
+	expect_use(&expected, &result, fleet == 2);
 	text_add(&expected, "</dl>\n</section>\n");
 	require_same(page.bytes, &expected);
 	text_deinit(&page);

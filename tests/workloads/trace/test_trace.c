@@ -638,7 +638,8 @@ Test(trace, refuses_bad_fields_of_json)
 		{TEXT(GOOD ROW("1e300", "1", "1")), "bad:2: timestamp: found 1e300, " MILLISECONDS},
 		{TEXT(GOOD ROW("9223372036855", "1", "1")),
 			"bad:2: timestamp: found 9223372036855, " MILLISECONDS},
-		{TEXT(GOOD ROW("\"7\"", "1", "1")), "bad:2: timestamp: found 7, " MILLISECONDS},
+		{TEXT(GOOD ROW("\"7\"", "1", "1")),
+			"bad:2: timestamp: found the text \"7\", " MILLISECONDS},
 		{TEXT(GOOD ROW("[7]", "1", "1")),
 			"bad:2: timestamp: found an array, " MILLISECONDS},
 		{TEXT(GOOD ROW("{}", "1", "1")),
@@ -669,7 +670,8 @@ Test(trace, refuses_bad_fields_of_json)
 			"or an integer"},
 		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":1,"
 			   "\"session_id\":\"a\\tb\"}"),
-			"bad:2: session_id: found a?b, expected a text without control characters, "
+			"bad:2: session_id: found the text \"a?b\", expected a text without "
+			"control characters, "
 			"or "
 			"an integer"},
 		{TEXT(ROW("5", "1", "1") ROW("4.5", "1", "1")),
@@ -766,7 +768,8 @@ Test(trace, refuses_bad_ids)
 			"bad:2: hash_ids: found true, expected an array of integers in [0, 2^63)"},
 		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":513,\"output_length\":1,"
 			   "\"hash_ids\":[1,\"1\"]}"),
-			"bad:2: hash_ids: found 1, expected an array of integers in [0, 2^63)"},
+			"bad:2: hash_ids: found the text \"1\", expected an array of integers in "
+			"[0, 2^63)"},
 		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":513,\"output_length\":1,"
 			   "\"hash_ids\":[1,1.5]}"),
 			"bad:2: hash_ids: found 1.5, expected an array of integers in [0, 2^63)"},
@@ -819,6 +822,26 @@ Test(trace, names_the_largest_block_size_that_fits)
 	require_all_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
 }
 
+/* A text of digits looks like the number that was expected. */
+Test(trace, shows_texts_in_quotes)
+{
+	static const struct refusal refusals[] = {
+		{TEXT("{\"timestamp\":0,\"input_length\":\"600\",\"output_length\":1}"),
+			"bad:1: input_length: found the text \"600\", expected an integer in [1, "
+			"268435456]"},
+		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":"
+			   "\"a text of 47 letters, more than are shown of it\"}"),
+			"bad:2: output_length: found the text \"a text of 47 letters, more than "
+			"are "
+			"shown of ...\", expected an integer in [1, 268435456]"},
+		{TEXT(GOOD "{\"timestamp\":0,\"input_length\":1,\"output_length\":\"\"}"),
+			"bad:2: output_length: found the text \"\", expected an integer in [1, "
+			"268435456]"},
+	};
+
+	require_all_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
+}
+
 Test(trace, refuses_another_block_size_than_the_first_rows)
 {
 	static const struct refusal refusals[] = {
@@ -853,7 +876,7 @@ Test(trace, refuses_invalid_json)
 							 "parse error: premature EOF)"},
 		{TEXT(GOOD "[1]\n"), "bad:2: found an array, expected a JSON object"},
 		{TEXT(GOOD "7\n"), "bad:2: found 7, expected a JSON object"},
-		{TEXT(GOOD "\"x\"\n"), "bad:2: found x, expected a JSON object"},
+		{TEXT(GOOD "\"x\"\n"), "bad:2: found the text \"x\", expected a JSON object"},
 		{TEXT(GOOD "null\n"), "bad:2: found null, expected a JSON object"},
 		{TEXT(GOOD "{} {}\n"),
 			"bad:2: found {} {}, expected a JSON object (near column 4: parse "
