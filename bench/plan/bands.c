@@ -67,7 +67,16 @@ static double *sorted_of(const uint64_t *values, uint32_t count)
 	return sorted;
 }
 
-struct band band_of_counts(const uint64_t *values, uint32_t count)
+/* What is less than anything that was searched counts as `least`. sorted: (count) ascending. */
+static void raise_to(double *sorted, uint32_t count, uint64_t least)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		sorted[i] = fmax(sorted[i], (double)least);
+	}
+}
+
+struct band band_of_counts(
+	const uint64_t *values, uint32_t count, uint64_t least, uint64_t searched)
 {
 	struct band band = {0};
 
@@ -75,7 +84,9 @@ struct band band_of_counts(const uint64_t *values, uint32_t count)
 		return band;
 	}
 	double *sorted = sorted_of(values, count);
-	band.low = fmax(1, floor(quantile(sorted, count, 0.025)));
+	raise_to(sorted, count, least);
+	band.low = floor(quantile(sorted, count, 0.025));
+	raise_to(sorted, count, searched);
 	band.high = ceil(quantile(sorted, count, 0.975));
 	free(sorted);
 	band.has_low = !isinf(band.low);

@@ -51,9 +51,11 @@ struct band band_of_sampling(
 	double answer, const uint64_t *values, uint32_t count, uint64_t windows);
 
 /* The same of whole things of which the least number that passes is looked for: the quantiles of
-   the values, the lower one rounded down and the upper one up. BAND_LESS, where nothing that was
-   searched is too little, is one thing. */
-struct band band_of_counts(const uint64_t *values, uint32_t count);
+   the values, the lower one rounded down and the upper one up. BAND_LESS lies between `least`, of
+   which there can be no fewer, and `searched`, the fewest that were searched, which suffice: the
+   lower end counts it as the one, the upper end as the other. 1 <= least <= searched. */
+struct band band_of_counts(
+	const uint64_t *values, uint32_t count, uint64_t least, uint64_t searched);
 
 /* The interval of a ratio of two configurations' figures. firsts, seconds: (count) of both on the
    same draws, in the same order; what a draw does to both alike drops out. It is that of sampling,

@@ -54,6 +54,28 @@ static bool is_queueing(const struct probe_figures *figures, enum latency_metric
 	return queue_ms * 2 >= figures->latency_ms[metric][STATISTIC_P99];
 }
 
+/* "; --max-num-seqs would help": of what more would help, the option that decides in the run.
+   Where that is at its end, or more of it is in vain, more replicas do. */
+static void add_remedy(
+	struct text *text, const struct probe_figures *figures, uint32_t cause, const char *remedy)
+{
+	bool is_vain = (figures->vain_causes >> cause & 1) != 0;
+	bool is_spent = (figures->spent_causes >> cause & 1) != 0;
+	bool is_full = !figures->has_groups && (figures->spent_causes >> WAIT_ROUTER & 1) != 0;
+
+	if (is_vain || is_spent) {
+		remedy = figures->has_groups ? "more replicas in --fleet" : "--replicas";
+	} else if (cause == WAIT_BLOCKS && figures->has_given_blocks) {
+		remedy = "--kv-blocks";
+	} else if (cause == WAIT_SEATS && figures->is_held_back) {
+		remedy = "--max-concurrency";
+	}
+	text_add(text, is_vain ? "; the GPU is at capacity" : "");
+	if (!is_full || !(is_vain || is_spent)) {
+		text_format(text, "%s %s would help", is_vain ? "," : ";", remedy);
+	}
+}
+
 /* What requests wait for before they start, and the option that shortens it. */
 static void add_waiting(struct text *text, const struct probe_figures *figures)
 {
@@ -78,14 +100,19 @@ static void add_waiting(struct text *text, const struct probe_figures *figures)
 	text_format(text, "%s%s: ", most == WAIT_STEP ? "latency: " : "", causes[most].title);
 	text_add_number(text, NUMBER_SHARE, true, figures->wait_s[most] / sum);
 	text_add(text, " of the time in the queue");
-	if (causes[most].remedy == NULL) {
-		return;
+	if (causes[most].remedy != NULL) {
+		add_remedy(text, figures, most, causes[most].remedy);
 	}
-	if ((figures->vain_causes >> most & 1) == 0) {
-		text_format(text, "; %s would help", causes[most].remedy);
+}
+
+/* What gives requests that are in the pool more room. */
+static void add_more_blocks(struct text *text, const struct probe_figures *figures)
+{
+	if ((figures->spent_causes >> WAIT_BLOCKS & 1) != 0) {
+		add_remedy(text, figures, WAIT_BLOCKS, NULL);
 	} else {
-		text_format(text, "; the GPU is at capacity, %s would help",
-			figures->has_groups ? "more replicas in --fleet" : "--replicas");
+		text_format(text, "; more KV blocks would help (%s--kv-blocks)",
+			figures->has_given_blocks ? "" : "--gpu-memory-utilization, ");
 	}
 }
 
@@ -96,13 +123,18 @@ static void add_steps(struct text *text, const struct probe_figures *figures)
 		text_add(text, "memory: ");
 		text_add_count(text, figures->preemptions, "preemption interrupts",
 			"preemptions interrupt");
-		text_add(text, " answers; more KV blocks would help (--gpu-memory-utilization, "
-			       "--kv-blocks)");
+		text_add(text, " answers");
+		add_more_blocks(text, figures);
 		return;
 	}
 	text_add(text, "latency: steps take longer than the limit, by the prompts and the "
-		       "sequences that share them; a smaller --max-num-batched-tokens or "
-		       "--max-num-seqs shortens them");
+		       "sequences that share them");
+	if (!figures->has_least_seats || !figures->has_least_budget) {
+		text_format(text, "; a smaller %s%s%s shortens them",
+			figures->has_least_budget ? "" : "--max-num-batched-tokens",
+			figures->has_least_seats || figures->has_least_budget ? "" : " or ",
+			figures->has_least_seats ? "" : "--max-num-seqs");
+	}
 }
 
 /* Requests over a limit, and the value that takes all; groups of a fleet have it in their table. */

@@ -178,6 +178,11 @@ static struct probe_figures figures_of(
 		.has_groups = config->fleet != NULL,
 		.interval = outcome->slo_interval,
 		.vain_causes = outcome->vain_causes,
+		.spent_causes = outcome->spent_causes,
+		.has_given_blocks = outcome->has_given_blocks,
+		.is_held_back = outcome->is_held_back,
+		.has_least_seats = config->max_num_seqs == 1,
+		.has_least_budget = config->max_num_batched_tokens == 1,
 		.kv_peak = outcome->kv_peak,
 		.seats_peak = outcome->seats_peak,
 		.budget_peak = outcome->budget_peak,
@@ -193,6 +198,22 @@ static struct probe_figures figures_of(
 	set_latencies(&figures, outcome);
 	set_load(&figures, outcome);
 	return figures;
+}
+
+/* A plan of KV blocks goes up to what the memory has room for; there that decides. */
+static void set_all_blocks(struct probe_figures *figures, const struct run_outcome *outcome,
+	const struct replay_config *config)
+{
+	uint32_t bit = UINT32_C(1) << WAIT_BLOCKS;
+
+	if (outcome->found_kv_blocks > 0 && outcome->kv_blocks >= outcome->found_kv_blocks) {
+		figures->has_given_blocks = false;
+		figures->spent_causes &= ~bit;
+		figures->spent_causes |= replay_option_is_full("gpu-memory-utilization",
+						 config->gpu_memory_utilization)
+						 ? bit
+						 : 0;
+	}
 }
 
 /* Runs the request, of a replicate of a load that is described on a trace of its own. */
@@ -228,6 +249,9 @@ enum status probe_run(const struct probe_context *context, const struct probe_jo
 	}
 	memset(figures, 0, sizeof(*figures)); /* padding too: figures are compared as bytes */
 	struct probe_figures found = figures_of(&outcome, &request.config);
+	if (job->knob == KNOB_KV_BLOCKS) {
+		set_all_blocks(&found, &outcome, &request.config);
+	}
 	TRY(objective_judge(context->objective, &outcome, job->is_alone, &found.judged, error));
 	found.passes = found.judged.miss == MISS_NOTHING;
 	*figures = found;

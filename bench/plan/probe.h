@@ -51,7 +51,11 @@ struct probe_figures {
 	double demand;
 	double kv_peak, seats_peak, budget_peak;
 	double wait_s[WAIT_CAUSE_COUNT];
-	uint32_t vain_causes; /* of which more would not help: run_outcome.h */
+	uint32_t vain_causes;  /* of which more would not help: run_outcome.h */
+	uint32_t spent_causes; /* of which no option gives more */
+	bool has_given_blocks; /* --kv-blocks decides, not --gpu-memory-utilization */
+	bool is_held_back;     /* --max-concurrency decides, not --max-num-seqs */
+	bool has_least_seats, has_least_budget; /* steps can have no fewer */
 	uint64_t preemptions;
 	uint64_t replicas;
 	uint64_t kv_blocks, trace_xxh64, result_hash, trace_requests;

@@ -137,12 +137,26 @@ static void add_model(struct plan *plan, uint32_t configuration,
 	}
 }
 
-/* Whether the answer is known: some load fails, or there can be no fewer replicas. */
-static bool has_answer(const struct plan *plan, const struct search_answer *found)
+/* The end of the range that a configuration's plan searches, where less is looked for: there can be
+   no fewer replicas than those that may be lost and one. */
+static uint64_t least_of(const struct plan *plan, const struct plan_configuration_state *state)
 {
-	bool is_fewest = plan->knob == KNOB_REPLICAS && found->highest_pass == 1;
+	return plan->tracks[state->main]->options.search.minimum;
+}
 
-	return found->has_pass && (found->has_fail || is_fewest);
+/* Whether the least that there can be passes. */
+static bool is_least_of_all(const struct plan *plan, const struct plan_configuration_state *state,
+	const struct search_answer *found)
+{
+	return knobs[plan->knob].is_least && found->has_pass &&
+	       found->highest_pass == least_of(plan, state);
+}
+
+/* Whether the answer is known: some load fails, or there can be no less. */
+static bool has_answer(const struct plan *plan, const struct plan_configuration_state *state,
+	const struct search_answer *found)
+{
+	return found->has_pass && (found->has_fail || is_least_of_all(plan, state, found));
 }
 
 static void add_configuration(struct plan *plan, uint32_t configuration)
@@ -153,7 +167,7 @@ static void add_configuration(struct plan *plan, uint32_t configuration)
 	const struct replay_config *config = &plan->configurations[configuration].run.config;
 	uint64_t count = plan->request->replicates;
 
-	if (!has_answer(plan, &found) || found.fails_alone || count == 0) {
+	if (!has_answer(plan, state, &found) || found.fails_alone || count == 0) {
 		return;
 	}
 	struct track_options options = {
@@ -246,6 +260,13 @@ static void say_sampling(struct text *text, const struct plan *plan,
 		short_decimal_text(length, window->window_ns, 9);
 		text_format(text, " in windows of %s s", length);
 	}
+	if (!answer->sampling.interval.low.has_value) {
+		text_add(text, "; no lower end: they vary by more than the answer");
+	}
+	if (!answer->sampling.interval.high.has_value) {
+		text_add(text, "; no upper end: for too many of them nothing that was searched is "
+			       "enough");
+	}
 	if (is_short) {
 		text_format(text,
 			"; the trace is too short for it: %d windows of %d times the p99 latency "
@@ -262,24 +283,35 @@ static void say_sampling(struct text *text, const struct plan *plan,
 }
 
 /* Why there is no interval of `count` replicates' answers. */
-static void say_none(struct text *text, uint32_t count)
+static void say_none(
+	struct text *text, const struct plan_configuration_state *state, uint32_t count)
 {
-	if (count < BAND_VALUES_MIN) {
+	if (state->samples == 0) {
+		text_add(text, "not told: with --loop nothing is drawn from the trace");
+	} else if (count < BAND_VALUES_MIN) {
 		text_format(text, "not told: fewer than %d replicates", BAND_VALUES_MIN);
 	} else {
 		text_add(text, "not told: too many replicates have no answer in what was searched");
 	}
 }
 
-/* Whole replicas: an interval that begins and ends at some. */
+/* Whole replicas: an interval that begins and ends at some. Neither of them nor of KV blocks there
+   are fewer than the plan may search. */
 static struct band band_of(const struct plan *plan, const struct plan_configuration_state *state,
 	double answer, const uint64_t *values, uint32_t count)
 {
-	uint64_t windows = state->window.windows;
+	const struct track *replicate = plan->tracks[state->replicate_first];
+	uint64_t least = least_of(plan, state);
 
-	return knobs[plan->knob].is_least && plan->knob == KNOB_REPLICAS
-		       ? band_of_counts(values, count)
-		       : band_of_sampling(answer, values, count, windows);
+	if (plan->knob == KNOB_REPLICAS) {
+		return band_of_counts(values, count, least, replicate->options.search.minimum);
+	}
+	struct band band = band_of_sampling(answer, values, count, state->window.windows);
+	if (knobs[plan->knob].is_least && band.has_high) {
+		band.low = band.has_low ? fmax(band.low, (double)least) : (double)least;
+		band.has_low = true;
+	}
+	return band;
 }
 
 static double margin_of(const struct track *track, uint32_t number)
@@ -289,11 +321,15 @@ static double margin_of(const struct track *track, uint32_t number)
 	return judged->has_margin ? judged->margin : 0;
 }
 
-static uint64_t value_of(const struct track *track)
+static uint64_t value_of(const struct plan *plan, const struct plan_configuration_state *state,
+	const struct track *track)
 {
 	const struct search_answer found = search_answer(track->search);
 	bool has_both = found.has_pass && found.has_fail;
 
+	if (!found.has_fail && is_least_of_all(plan, state, &found)) {
+		return found.highest_pass;
+	}
 	return band_value(&found, track->options.search.is_least,
 		has_both ? margin_of(track, found.pass_probe) : 0,
 		has_both ? margin_of(track, found.fail_probe) : 0);
@@ -307,7 +343,7 @@ static bool find_value(const struct plan *plan, const struct plan_configuration_
 	const struct search_answer found = search_answer(track->search);
 	bool is_cut = found.void_probe != SEARCH_NO_PROBE && !(found.has_pass && found.has_fail);
 
-	*value = value_of(track);
+	*value = value_of(plan, state, track);
 	return search_has_ended(track->search) && !is_cut;
 }
 
@@ -368,19 +404,18 @@ static void answer_sampling(const struct plan *plan, const struct plan_configura
 	struct band band = band_of(plan, state, answer_load, values, count);
 	free(values);
 	answer->sampling.replicates = (struct result_value){true, count};
-	if (options == NULL) {
-		return;
+	if (options != NULL) {
+		answer->sampling.method = options->is_drawn ? "block bootstrap" : "seeds";
+		answer->sampling.window_s = (struct result_value){
+			options->window_millionths > 0, (double)options->window_millionths / 1e6};
 	}
-	answer->sampling.method = options->is_drawn ? "block bootstrap" : "seeds";
-	answer->sampling.window_s = (struct result_value){
-		options->window_millionths > 0, (double)options->window_millionths / 1e6};
-	if (!band.has_low && !band.has_high) {
-		say_none(text, count);
-		return;
+	if (band.has_low || band.has_high) {
+		set_end(&answer->sampling.interval.low, plan->knob, band.has_low, band.low);
+		set_end(&answer->sampling.interval.high, plan->knob, band.has_high, band.high);
+		say_sampling(text, plan, state, answer, options->is_drawn, options->draws_arrivals);
+	} else {
+		say_none(text, state, count);
 	}
-	set_end(&answer->sampling.interval.low, plan->knob, band.has_low, band.low);
-	set_end(&answer->sampling.interval.high, plan->knob, band.has_high, band.high);
-	say_sampling(text, plan, state, answer, options->is_drawn, options->draws_arrivals);
 	answer->sampling.text = text->bytes;
 }
 
@@ -403,7 +438,7 @@ static void answer_model(const struct plan *plan, const struct plan_configuratio
 		if (!search_has_ended(track->search)) {
 			return;
 		}
-		has_end[!is_low] = has_answer(plan, &found);
+		has_end[!is_low] = has_answer(plan, state, &found);
 		if (has_end[!is_low]) {
 			low = fmin(low, (double)found.highest_pass);
 			high = fmax(high, (double)found.highest_pass);
@@ -427,6 +462,11 @@ void replicates_answer(const struct plan *plan, uint32_t configuration, struct p
 
 	answer->sampling.method = "none";
 	if (state->replicate_first == 0) {
+		if (found.is_complete && found.has_pass && !found.fails_alone &&
+			plan->request->replicates > 0) {
+			text_add(sampling, "not told: the answer is a bound");
+			answer->sampling.text = sampling->bytes;
+		}
 		return;
 	}
 	answer_sampling(plan, state, (double)found.highest_pass, answer, sampling);

@@ -35,8 +35,8 @@ struct band replicates_ratio(
 	const struct plan *plan, uint32_t a, uint32_t b, double first, double second);
 
 /* Fills in answer->sampling and .model, as far as their tracks have ended; their texts are in
-   `sampling` and `model`, empty ones of the caller. Where replicates were to be searched and give
-   no interval, `sampling` says why, and answer->sampling has no text. */
+   `sampling` and `model`, empty ones of the caller. Where replicates were asked for and there is
+   no interval of them, the text says why. */
 void replicates_answer(const struct plan *plan, uint32_t configuration, struct plan_answer *answer,
 	struct text *sampling, struct text *model);
 

@@ -89,6 +89,8 @@ struct run_outcome {
 	/* Bit of each cause of waiting whose limit does not keep an engine at capacity: twice as
 	   much of it would carry hardly more. */
 	uint32_t vain_causes;
+	/* Bit of each cause whose option is at the end of its range, so nobody can give more. */
+	uint32_t spent_causes;
 	bool has_utilisation;
 	/* Of what the engine can carry (bench/record/capacity.h). demand: the same without the
 	   bound of 1. It lies above 1 where work took less than the price of capacity has for it,

@@ -568,11 +568,16 @@ static void print_latency(const struct run_outcome *outcome)
 	}
 }
 
-/* The option that decides in this run, and words before it. */
+/* The option that decides in this run, and words before it; NULL: all are at their ends. */
 static const char *remedy_here(
 	const struct run_outcome *outcome, enum wait_cause cause, const char *remedy)
 {
-	return (outcome->vain_causes >> cause & 1) != 0	      ? "the GPU is at capacity, --replicas"
+	bool is_vain = (outcome->vain_causes >> cause & 1) != 0;
+
+	if (remedy != NULL && !is_vain && (outcome->spent_causes >> cause & 1) != 0) {
+		return (outcome->spent_causes >> WAIT_ROUTER & 1) != 0 ? NULL : "--replicas";
+	}
+	return is_vain					      ? "the GPU is at capacity, --replicas"
 	       : cause == WAIT_SEATS && outcome->is_held_back ? "--max-concurrency"
 	       : cause == WAIT_BLOCKS && outcome->has_given_blocks ? "--kv-blocks"
 								   : remedy;
@@ -609,9 +614,9 @@ static void print_waits(const struct run_outcome *outcome)
 			comma = ",";
 		}
 	}
-	if (causes[largest].remedy != NULL) {
-		printf("; %s would help",
-			remedy_here(outcome, (enum wait_cause)largest, causes[largest].remedy));
+	const char *remedy = remedy_here(outcome, (enum wait_cause)largest, causes[largest].remedy);
+	if (remedy != NULL) {
+		printf("; %s would help", remedy);
 	}
 	printf("\n");
 }

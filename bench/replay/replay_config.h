@@ -54,6 +54,9 @@ struct replay_config {
 /* The rows of replay_options.def; they fill a struct replay_config. */
 extern const struct option_table replay_options;
 
+/* Whether the option of this name, a number of that table, can have no more than `value`. */
+bool replay_option_is_full(const char *name, uint64_t value);
+
 void replay_config_default(struct replay_config *config);
 
 /* As --policy spells it. */

@@ -121,6 +121,14 @@ static const struct {
 #undef OPTION
 };
 
+bool replay_option_is_full(const char *name, uint64_t value)
+{
+	const struct option *option = option_table_find(&replay_options, name);
+
+	check(option != NULL && option->maximum > 0);
+	return value >= option->maximum;
+}
+
 void replay_config_default(struct replay_config *config)
 {
 	memset(config, 0, sizeof(*config));

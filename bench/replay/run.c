@@ -429,6 +429,27 @@ static enum status finish_runner(struct run *run, struct error *error)
 					  : run->entry->finish(&run->fleet.runners[0], error);
 }
 
+static uint32_t bit_of(enum wait_cause cause, const char *option, uint64_t value)
+{
+	return replay_option_is_full(option, value) ? UINT32_C(1) << cause : 0;
+}
+
+/* Of the options that decide in the run; a table of groups has its own columns. */
+static uint32_t spent_causes(const struct run *run)
+{
+	const struct replay_config *config = &run->request->config;
+
+	if (run->groups.count > 0) {
+		return 0;
+	}
+	return bit_of(WAIT_SEATS, "max-num-seqs", config->max_num_seqs) |
+	       bit_of(WAIT_BUDGET, "max-num-batched-tokens", config->max_num_batched_tokens) |
+	       bit_of(WAIT_ROUTER, "replicas", config->replicas) |
+	       (config->given.kv_blocks ? bit_of(WAIT_BLOCKS, "kv-blocks", config->kv_blocks)
+					: bit_of(WAIT_BLOCKS, "gpu-memory-utilization",
+						  config->gpu_memory_utilization));
+}
+
 /* Utilisation by the runner's own prices, or by those of the built-in profile that is named as its
    GPU. A file is not looked for: results must not depend on what this machine has. */
 static void set_load(struct run *run, struct run_outcome *outcome)
@@ -498,6 +519,7 @@ enum status run_play(struct run *run, struct run_outcome *outcome, struct error 
 	outcome->has_given_blocks = run->request->config.given.kv_blocks;
 	outcome->is_held_back = run->request->config.max_concurrency > 0 &&
 				run->request->config.max_concurrency < run->seats;
+	outcome->spent_causes = spent_causes(run);
 	outcome->profile_xxh64 = facts->profile_xxh64;
 	if (outcome->end == RUN_COMPLETE && outcome->submitted > 0 &&
 		outcome->measured_submitted == 0) {

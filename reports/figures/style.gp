@@ -328,7 +328,8 @@ is_own(unused) = stringcolumn("configuration") eq chosen && column("replicate") 
 x_of(unused) = is_own(0) && column("load") <= x_end * 1.0001 ? column("load") : NaN
 
 # The axis of the load from 0: `eval load_axis`.
-load_axis = "x_end = x_end > 0 ? x_end : 1; x_tic = tic_of(x_end / 6); ".\
+# An end that is set by quire may be an integer, and a sixth of that would be one too.
+load_axis = "x_end = x_end > 0 ? 1.0 * x_end : 1.0; x_tic = tic_of(x_end / 6); ".\
 	"x_tic = knob eq 'Replicas' && x_tic < 1 ? 1 : x_tic; ".\
 	"set xrange [0:x_end * 1.04]; set xtics (); do for [k = 0:int(x_end * 1.04 / x_tic)] ".\
 	"{ set xtics add (count_text(k * x_tic) k * x_tic) }"

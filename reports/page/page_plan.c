@@ -100,14 +100,28 @@ static void add_ends(
 	text_deinit(&high);
 }
 
+static bool is_known(const struct plan_interval *interval)
+{
+	return interval->low.has_value || interval->high.has_value;
+}
+
 static void add_interval(struct text *page, const struct plan_answer *answer, const char *name,
 	const char *title, const struct plan_interval *interval, double low, double high)
 {
 	struct result_value pass = plan_answer_pass(answer);
-	double from = place_of(interval->low.has_value ? interval->low.value : low, low, high);
-	double to = place_of(interval->high.has_value ? interval->high.value : high, low, high);
+	/* Nothing is known beyond the answer where an end is open. */
+	double answer_low = pass.has_value ? pass.value : low;
+	double answer_high = pass.has_value ? pass.value : high;
+	double from =
+		place_of(interval->low.has_value ? interval->low.value : answer_low, low, high);
+	double to =
+		place_of(interval->high.has_value ? interval->high.value : answer_high, low, high);
 
 	text_format(page, "<tr><th scope=\"row\">%s</th><td>", title);
+	if (!is_known(interval)) {
+		text_add(page, "\u2013</td><td class=\"picture\"></td><td class=\"words\">");
+		return;
+	}
 	add_ends(page, answer, interval);
 	text_format(page,
 		"</td><td class=\"picture\"><span class=\"interval %s\"><i style=\"left:%.1f%%;"
@@ -117,11 +131,6 @@ static void add_interval(struct text *page, const struct plan_answer *answer, co
 		text_format(page, "<b style=\"left:%.1f%%\"></b>", place_of(pass.value, low, high));
 	}
 	text_add(page, "</span></td><td class=\"words\">");
-}
-
-static bool is_known(const struct plan_interval *interval)
-{
-	return interval->low.has_value || interval->high.has_value;
 }
 
 /* The smallest and largest end of both, so that the bars have one scale. */
@@ -149,7 +158,14 @@ static void add_intervals(struct text *page, const struct plan_answer *answer)
 {
 	double low = 0, high = 0;
 
-	if (!is_known(&answer->sampling.interval) && !is_known(&answer->model.interval)) {
+	/* Where an answer's interval cannot be told, the text says why. */
+	bool has_pass = plan_answer_pass(answer).has_value;
+	bool has_sampling = is_known(&answer->sampling.interval) ||
+			    (has_pass && answer->sampling.text[0] != '\0');
+	bool has_model =
+		is_known(&answer->model.interval) || (has_pass && answer->model.text[0] != '\0');
+
+	if (!has_sampling && !has_model) {
 		return;
 	}
 	find_scale(answer, &low, &high);
@@ -158,13 +174,13 @@ static void add_intervals(struct text *page, const struct plan_answer *answer)
 		"separate doubts: another stretch of the same traffic, and step times that are "
 		"off. The line in each bar is the answer.</p>\n<div class=\"scroll\">\n"
 		"<table class=\"intervals\"><tbody>\n");
-	if (is_known(&answer->sampling.interval)) {
+	if (has_sampling) {
 		add_interval(page, answer, "sampling", "Sampling, 95\u00a0%",
 			&answer->sampling.interval, low, high);
 		text_add_escaped(page, answer->sampling.text);
 		text_add(page, "</td></tr>\n");
 	}
-	if (is_known(&answer->model.interval)) {
+	if (has_model) {
 		add_interval(page, answer, "model", "Model of step times", &answer->model.interval,
 			low, high);
 		text_add_escaped(page, answer->model.text);

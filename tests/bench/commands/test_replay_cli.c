@@ -76,6 +76,21 @@ Test(replay_cli, what_shortens_a_wait_is_said)
 	}
 }
 
+/* All of the memory is in use already. */
+Test(replay_cli, no_option_at_its_end_is_advised)
+{
+	struct process_result result = RUN("workloads/traces/demo.jsonl", "--gpu",
+		"h200-qwen3-0.6b", "--speedup", "1.6", "--gpu-memory-utilization", "1");
+
+	require(result.code == 0, "%s", result.err);
+	const char *line = strstr(result.out, "waited    for ");
+	require(line != NULL && strstr(line, "KV blocks") != NULL, "%s", result.out);
+	require(strstr(line, "--gpu-memory-utilization") == NULL &&
+			strstr(line, "--replicas would help\n") != NULL,
+		"%s", line);
+	process_result_free(&result);
+}
+
 /* Whatever was computed is a load, down to a single token. */
 Test(replay_cli, a_single_token_is_a_load)
 {

@@ -44,17 +44,21 @@ Test(bands, an_interval_of_counts_is_rounded_outwards)
 	for (uint32_t i = 0; i < 40; i++) {
 		values[(i * 7) % 40] = 10 + i;
 	}
-	struct band band = band_of_counts(values, 40);
+	struct band band = band_of_counts(values, 40, 1, 1);
 	cr_expect(band.has_low && band.low == 10, "from %g, not 10.025 rounded down", band.low);
 	cr_expect(band.has_high && band.high == 49, "to %g, not 48.975 rounded up", band.high);
 	for (uint32_t i = 0; i < 40; i++) {
 		values[i] = i == 0 ? 2 : i == 39 ? 4 : 3;
 	}
-	band = band_of_counts(values, 40);
+	band = band_of_counts(values, 40, 1, 1);
 	cr_expect(band.low == 2 && band.high == 4, "%g to %g", band.low, band.high);
 	memset(values, 0, sizeof(values)); /* fewer than were searched */
-	band = band_of_counts(values, 40);
-	cr_expect(band.low == 1, "a fleet of %g replicas", band.low);
+	band = band_of_counts(values, 40, 1, 1);
+	cr_expect(band.low == 1 && band.high == 1, "a fleet of %g to %g replicas", band.low,
+		band.high);
+	band = band_of_counts(values, 40, 2, 5);
+	cr_expect(band.low == 2 && band.high == 5, "2 at least, 5 searched, found %g to %g",
+		band.low, band.high);
 }
 
 Test(bands, students_t_is_that_of_tables)
@@ -245,6 +249,13 @@ static uint64_t draw_value(struct prop *prop, uint64_t spread)
 	}
 }
 
+static void raise(double *sorted, uint32_t count, double least)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		sorted[i] = sorted[i] < least ? least : sorted[i];
+	}
+}
+
 static void body_rule(struct prop *prop, const void *context)
 {
 	uint64_t values[60], spread = prop_chance(prop, 1, 2) ? 1000000 : 4;
@@ -263,11 +274,15 @@ static void body_rule(struct prop *prop, const void *context)
 	struct band band = band_of_sampling(answer, values, count, windows);
 	require_end("low end", band.has_low, band.low, half < answer, answer - half);
 	require_end("high end", band.has_high, band.high, half < INFINITY, answer + half);
-	double low = naive_quantile(sorted, count, 0.025),
-	       high = naive_quantile(sorted, count, 0.975);
-	band = band_of_counts(values, count);
-	require_end("least", band.has_low, band.low, low < INFINITY, low < 1 ? 1 : floor(low));
+	uint64_t least = prop_range(prop, 1, 5), searched = least + prop_below(prop, 5);
+	band = band_of_counts(values, count, least, searched);
+	raise(sorted, count, (double)least);
+	double low = naive_quantile(sorted, count, 0.025);
+	raise(sorted, count, (double)searched);
+	double high = naive_quantile(sorted, count, 0.975);
+	require_end("least", band.has_low, band.low, low < INFINITY, floor(low));
 	require_end("most", band.has_high, band.high, high < INFINITY, ceil(high));
+	require(!band.has_high || band.low <= band.high, "%g to %g", band.low, band.high);
 }
 
 Test(bands, are_those_of_the_rule_for_any_values)
@@ -449,12 +464,12 @@ Test(bands, windows_hold_twenty_latencies_where_the_trace_is_long_enough)
 Test(bands, counts_are_rounded_outwards)
 {
 	const uint64_t values[10] = {3, 3, 3, 4, 3, 3, 3, 3, 3, 2};
-	struct band band = band_of_counts(values, 10);
+	struct band band = band_of_counts(values, 10, 1, 1);
 
 	cr_assert(band.has_low && band.low == 2 && band.has_high && band.high == 4);
-	band = band_of_counts(values, BAND_VALUES_MIN - 1);
+	band = band_of_counts(values, BAND_VALUES_MIN - 1, 1, 1);
 	cr_assert(!band.has_low && !band.has_high);
 	const uint64_t ends[10] = {BAND_LESS, BAND_LESS, 2, 2, 2, 2, 3, 3, BAND_MORE, BAND_MORE};
-	band = band_of_counts(ends, 10);
+	band = band_of_counts(ends, 10, 1, 1);
 	cr_assert(band.has_low && band.low == 1 && !band.has_high);
 }

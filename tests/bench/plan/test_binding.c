@@ -60,9 +60,11 @@ static void require_binds(const struct probe_figures *figures, const char *name,
 }
 
 #define SEATS "seats: 75.0\u00a0% of the time in the queue; "
-#define STEPS                                                                                      \
+#define BLOCKS "KV blocks: 75.0\u00a0% of the time in the queue; "
+#define STEPS_OF                                                                                   \
 	"latency: steps take longer than the limit, by the prompts and the sequences that share "  \
-	"them; a smaller --max-num-batched-tokens or --max-num-seqs shortens them"
+	"them"
+#define STEPS STEPS_OF "; a smaller --max-num-batched-tokens or --max-num-seqs shortens them"
 #define MEMORY                                                                                     \
 	"memory: 11 preemptions interrupt answers; more KV blocks would help "                     \
 	"(--gpu-memory-utilization, --kv-blocks)"
@@ -80,6 +82,22 @@ Test(binding, a_queue_is_explained_by_what_it_waits_for)
 	require_binds(&figures, "ttft",
 		SEATS "the GPU is at capacity, more replicas in --fleet would help");
 	figures.has_groups = false;
+	/* An option that decides in the run is named, and none that is at its end. */
+	figures.vain_causes = 0;
+	figures.is_held_back = true;
+	require_binds(&figures, "ttft", SEATS "--max-concurrency would help");
+	figures.is_held_back = false;
+	figures.spent_causes = 1 << WAIT_SEATS;
+	require_binds(&figures, "ttft", SEATS "--replicas would help");
+	figures.spent_causes |= 1 << WAIT_ROUTER;
+	require_binds(&figures, "ttft", "seats: 75.0\u00a0% of the time in the queue");
+	figures.spent_causes = 1 << WAIT_SEATS;
+	figures.wait_s[WAIT_BLOCKS] = 9;
+	require_binds(&figures, "ttft", BLOCKS "--gpu-memory-utilization would help");
+	figures.has_given_blocks = true;
+	require_binds(&figures, "ttft", BLOCKS "--kv-blocks would help");
+	figures.spent_causes = 1 << WAIT_BLOCKS;
+	require_binds(&figures, "ttft", BLOCKS "--replicas would help");
 	/* Less than half of it in the queue. */
 	figures.latency_ms[LATENCY_QUEUE][STATISTIC_P99] = TTFT_MS * 0.499;
 	require_binds(&figures, "ttft", "latency: prompts take that long by themselves");
@@ -101,8 +119,25 @@ Test(binding, steps_are_long_by_preemptions_or_by_themselves)
 	figures.missed_tpot = 61;
 	figures.preemptions = 10; /* more than 1 % is much */
 	require_binds(&figures, "tpot", STEPS);
+	figures.has_least_budget = true;
+	require_binds(&figures, "tpot", STEPS_OF "; a smaller --max-num-seqs shortens them");
+	figures.has_least_seats = true;
+	require_binds(&figures, "tpot", STEPS_OF);
+	figures.has_least_budget = false;
+	require_binds(
+		&figures, "tpot", STEPS_OF "; a smaller --max-num-batched-tokens shortens them");
+	figures.has_least_seats = false;
 	figures.preemptions = 11;
 	require_binds(&figures, "tpot", MEMORY);
+	figures.has_given_blocks = true;
+	require_binds(&figures, "tpot",
+		"memory: 11 preemptions interrupt answers; more KV blocks would help "
+		"(--kv-blocks)");
+	figures.spent_causes = 1 << WAIT_BLOCKS;
+	require_binds(&figures, "tpot",
+		"memory: 11 preemptions interrupt answers; --replicas would help");
+	figures.has_given_blocks = false;
+	figures.spent_causes = 0;
 	figures.missed_e2e = 62;
 	require_binds(&figures, "e2e", MEMORY);
 	figures.latency_ms[LATENCY_QUEUE][STATISTIC_P99] = TTFT_MS;

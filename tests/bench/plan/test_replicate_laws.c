@@ -134,11 +134,12 @@ static void open_scene(struct prop *prop, struct scene *scene)
 	plan->configurations = memory_take(CONFIGURATIONS, sizeof(*plan->configurations));
 	require_equal(jobs_open(&plan->jobs, &jobs, &error), STATUS_OK);
 	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		uint32_t least = prop_chance(prop, 1, 2) ? 1 : prop_range(prop, 2, LOADS / 2);
 		const struct track_options options = {.configuration = i,
 			.search = {.is_least = knobs[plan->knob].is_least,
-				.minimum = 1,
+				.minimum = least,
 				.maximum = LOADS,
-				.first = prop_range(prop, 1, LOADS),
+				.first = prop_range(prop, least, LOADS),
 				.precision = 20000,
 				.width = 1,
 				.starts_alone = prop_chance(prop, 1, 2)}};
@@ -213,13 +214,22 @@ static void require_search(const struct search_options *found, const struct sear
 	require_equal(found->precision, expected.precision);
 }
 
-/* The tracks of a configuration, from number `at` on; returns the number behind them. */
-/* One replica is the fewest, though nothing fails. */
-static bool has_answer(enum knob_index knob, const struct search_answer *found)
+/* The least that a configuration's plan looks at, where less is harder. */
+static uint64_t least_of(const struct plan *plan, uint32_t index)
 {
-	return found->has_pass &&
-	       (found->has_fail || (knob == KNOB_REPLICAS && found->highest_pass == 1));
+	return plan->tracks[plan->states[index].main]->options.search.minimum;
 }
+
+/* Where the least of all passes there can be no less, though nothing fails. */
+static bool has_answer(const struct plan *plan, uint32_t index, const struct search_answer *found)
+{
+	bool is_least = knobs[plan->knob].is_least;
+
+	return found->has_pass &&
+	       (found->has_fail || (is_least && found->highest_pass == least_of(plan, index)));
+}
+
+/* The tracks of a configuration, from number `at` on; returns the number behind them. */
 
 static uint32_t require_tracks(const struct plan *plan, uint32_t index, uint32_t at)
 {
@@ -232,7 +242,7 @@ static uint32_t require_tracks(const struct plan *plan, uint32_t index, uint32_t
 	bool draws_arrivals = plan->knob == KNOB_RATE || config->given.rate || has_maker;
 	uint64_t samples = is_drawn || draws_arrivals ? plan->request->replicates : 0;
 
-	if (!has_answer(plan->knob, &found) || found.fails_alone ||
+	if (!has_answer(plan, index, &found) || found.fails_alone ||
 		plan->request->replicates == 0) {
 		require_equal(state->replicate_first, 0);
 		return at;
@@ -266,8 +276,9 @@ static uint32_t require_tracks(const struct plan *plan, uint32_t index, uint32_t
 /* ---- answers ---- */
 
 /* What a replicate says; false: nothing. */
-static bool value_of(const struct track *track, uint64_t *value)
+static bool value_of(const struct plan *plan, uint32_t index, uint64_t replicate, uint64_t *value)
 {
+	const struct track *track = plan->tracks[plan->states[index].replicate_first + replicate];
 	const struct search_answer found = search_answer(track->search);
 	bool has_both = found.has_pass && found.has_fail;
 	double margins[2] = {0, 0};
@@ -277,6 +288,9 @@ static bool value_of(const struct track *track, uint64_t *value)
 		margins[1] = track->probes[found.fail_probe].figures.judged.margin;
 	}
 	*value = band_value(&found, track->options.search.is_least, margins[0], margins[1]);
+	if (*value == BAND_LESS && found.has_pass && has_answer(plan, index, &found)) {
+		*value = least_of(plan, index);
+	}
 	return found.is_complete && (has_both || found.void_probe == SEARCH_NO_PROBE);
 }
 
@@ -367,12 +381,19 @@ static struct band naive_band(const struct plan *plan, uint32_t index, uint32_t 
 
 	*count = 0;
 	for (uint64_t i = 0; i < state->samples; i++) {
-		*count += value_of(plan->tracks[state->replicate_first + i], &values[*count]);
+		*count += value_of(plan, index, i, &values[*count]);
 	}
-	return plan->knob == KNOB_REPLICAS
-		       ? band_of_counts(values, *count)
-		       : band_of_sampling((double)main_answer(plan, index).highest_pass, values,
-				 *count, state->window.windows);
+	const uint64_t answer = main_answer(plan, index).highest_pass;
+	const uint64_t least = least_of(plan, index);
+	if (plan->knob == KNOB_REPLICAS) {
+		return band_of_counts(values, *count, least, u64_max(least, answer / BAND_RANGE));
+	}
+	struct band band = band_of_sampling((double)answer, values, *count, state->window.windows);
+	if (plan->knob == KNOB_KV_BLOCKS && band.has_high) {
+		band.low = fmax(band.low, (double)least); /* an open one is 0 */
+		band.has_low = true;
+	}
+	return band;
 }
 
 static void require_sampling(const struct plan *plan, uint32_t index,
@@ -389,7 +410,12 @@ static void require_sampling(const struct plan *plan, uint32_t index,
 								      : "seeds");
 	require_end(answer->sampling.interval.low, plan->knob, band.has_low, band.low);
 	require_end(answer->sampling.interval.high, plan->knob, band.has_high, band.high);
+	require(answer->sampling.text == text->bytes, "another text");
+	require(!band.has_low || !band.has_high || band.low <= band.high, "%g to %g", band.low,
+		band.high);
 	if (state->samples == 0) {
+		cr_assert_str_eq(
+			text->bytes, "not told: with --loop nothing is drawn from the trace");
 		return;
 	}
 	require_equal(answer->sampling.window_s.has_value, first->window_millionths > 0);
@@ -397,11 +423,11 @@ static void require_sampling(const struct plan *plan, uint32_t index,
 			1e-3,
 		"another window");
 	if (band.has_low || band.has_high) {
-		require(answer->sampling.text == text->bytes, "another text");
+		require_equal(has(text, "; no lower end: "), !band.has_low);
+		require_equal(has(text, "; no upper end: "), !band.has_high);
 		require_interval_text(answer, plan->knob, &answer->sampling.interval, text);
 		require_sampling_text(state, text, count, first->is_drawn, first->draws_arrivals);
 	} else {
-		require(answer->sampling.text == NULL, "%s", answer->sampling.text);
 		require_equal(has(text, "fewer than 8 replicates"), count < 8);
 		require_equal(has(text, "too many replicates have no answer"), count >= 8);
 	}
@@ -427,7 +453,7 @@ static void require_model(const struct plan *plan, uint32_t index, const struct 
 		const struct search_answer found = search_answer(plan->tracks[first + i]->search);
 		uint32_t end = (i == 0) != is_least;
 		has_ended = found.is_complete;
-		is_known[end] = has_ended && has_answer(plan->knob, &found);
+		is_known[end] = has_ended && has_answer(plan, index, &found);
 		ends[end] = is_known[end] ? (double)found.highest_pass : main;
 	}
 	is_known[0] = has_ended && is_known[0];
@@ -454,7 +480,14 @@ static void require_answer(const struct plan *plan, uint32_t index)
 	replicates_answer(plan, index, answer, &sampling, &model);
 	if (plan->states[index].replicate_first == 0) {
 		cr_assert_str_eq(answer->sampling.method, "none");
-		require(!answer->model.error.has_value && sampling.bytes == NULL, "an answer");
+		const struct search_answer found = main_answer(plan, index);
+		bool is_bound = found.is_complete && found.has_pass && !found.fails_alone &&
+				plan->request->replicates > 0;
+		require(!answer->model.error.has_value, "an answer");
+		require(is_bound ? strcmp(answer->sampling.text,
+					   "not told: the answer is a bound") == 0
+				 : answer->sampling.text == NULL,
+			"%s", answer->sampling.text);
 	} else {
 		require_sampling(plan, index, answer, &sampling);
 		require_model(plan, index, answer, &model);
@@ -489,8 +522,7 @@ static void require_ratio(const struct plan *plan, uint32_t a, uint32_t b)
 	uint32_t count = 0;
 
 	for (uint64_t i = 0; i < samples && plan->knob != KNOB_KV_BLOCKS; i++) {
-		if (value_of(plan->tracks[states[0]->replicate_first + i], &values[0]) &&
-			value_of(plan->tracks[states[1]->replicate_first + i], &values[1])) {
+		if (value_of(plan, a, i, &values[0]) && value_of(plan, b, i, &values[1])) {
 			figures[0][count] = figure_on(plan, a, 3, values[0]);
 			figures[1][count] = figure_on(plan, b, 2, values[1]);
 			count++;

@@ -316,6 +316,13 @@ Test(summary_fields, waits_are_told_with_the_option_that_helps)
 	require_parts(printed(&outcome),
 		PARTS("KV blocks 37.5%, a replica that takes requests 50.0%; --replicas would "
 		      "help\n"));
+	/* None is advised that is at its end. */
+	outcome.spent_causes = 1 << WAIT_ROUTER;
+	require_parts(printed(&outcome), PARTS("a replica that takes requests 50.0%\n"));
+	ns[WAIT_ROUTER] = 0;
+	outcome.spent_causes = 1 << WAIT_BLOCKS;
+	require_parts(printed(&outcome), PARTS("KV blocks 75.0%; --replicas would help\n"));
+	ns[WAIT_ROUTER] = 4000000000;
 	ns[WAIT_STEP] = 13000000000;
 	require_parts(printed(&outcome), PARTS("a replica that takes requests 20.0%\n"));
 	require_parts(written(&outcome),

@@ -348,26 +348,54 @@ Test(page_plan, a_configuration_without_goodput_is_drawn)
 	free(without);
 }
 
-/* A bar without an end reaches to the edge of the scale. */
-Test(page_plan, an_open_lower_end_reaches_the_edge)
+/* A bar without an end stops at the answer: what lies beyond is not known. */
+static void require_stops_at_answer(const char *page, const char *ends, bool is_low)
+{
+	double left, width, answer;
+	char words[128];
+
+	snprintf(words, sizeof(words),
+		"<td>%s</td><td class=\"picture\"><span class=\"interval sampling\">", ends);
+	const char *bar = strstr(page, words);
+	require(bar != NULL, "no open bar of %s", ends);
+	require_equal(sscanf(strstr(bar, "<i style"),
+			      "<i style=\"left:%lf%%;width:%lf%%\"></i><b style=\"left:%lf%%",
+			      &left, &width, &answer),
+		3);
+	double stop = is_low ? left : left + width;
+	require(answer > 1 && answer < 99 && width > 0, "the answer at %g", answer);
+	require(stop > answer - 0.11 && stop < answer + 0.11, "a bar to %g, the answer at %g", stop,
+		answer);
+}
+
+Test(page_plan, an_open_lower_end_stops_at_the_answer)
 {
 	char *page = page_with_end("sampling", "low", NULL);
 
-	require_has(page, "<td>open to 7.308\u00a0requests/s</td><td class=\"picture\">"
-			  "<span class=\"interval sampling\"><i style=\"left:0.0%;width:");
+	require_stops_at_answer(page, "open to 7.308\u00a0requests/s", true);
 	free(page);
 }
 
-Test(page_plan, an_open_upper_end_reaches_the_edge)
+Test(page_plan, an_open_upper_end_stops_at_the_answer)
 {
 	char *page = page_with_end("sampling", "high", NULL);
-	const char *bar = strstr(page, "<td>6.542\u00a0requests/s to open</td>"
-				       "<td class=\"picture\"><span class=\"interval sampling\">"
-				       "<i style=\"left:");
-	double left, width;
-	require(bar != NULL, "no open bar");
-	require_equal(sscanf(strstr(bar, "left:"), "left:%lf%%;width:%lf%%", &left, &width), 2);
-	require(left > 0 && left + width > 99.9 && left + width < 100.1, "%g and %g", left, width);
+
+	require_stops_at_answer(page, "6.542\u00a0requests/s to open", false);
+	free(page);
+}
+
+/* Where no interval can be told, the reason has its place. */
+Test(page_plan, the_reason_of_no_interval_is_shown)
+{
+	cJSON *root = read_plan();
+	cJSON *sampling = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "answer"), "sampling");
+
+	cJSON_ReplaceItemInObject(sampling, "low", cJSON_CreateNull());
+	cJSON_ReplaceItemInObject(sampling, "high", cJSON_CreateNull());
+	cJSON_ReplaceItemInObject(sampling, "text", cJSON_CreateString("not told: <few>"));
+	char *page = page_of_changed(root);
+	require_has(page, "\u2013</td><td class=\"picture\"></td><td class=\"words\">not told: "
+			  "&lt;few&gt;</td></tr>");
 	free(page);
 }
 
