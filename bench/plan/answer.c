@@ -508,8 +508,7 @@ bool answers_are_same(const struct answers *answers, uint32_t a, uint32_t b)
 {
 	const struct plan_interval ratio = answers_ratio(answers, a, b);
 
-	return a != b && ratio.low.has_value && ratio.high.has_value && ratio.low.value <= 1 &&
-	       ratio.high.value >= 1;
+	return a != b && plan_ratio_is_one(&ratio);
 }
 
 static void compare_with_best(struct answers *answers)

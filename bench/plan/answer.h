@@ -43,7 +43,7 @@ void answers_close(struct answers *answers);
 /* The interval of the goodput a GPU of configuration a in that of b. */
 struct plan_interval answers_ratio(const struct answers *answers, uint32_t a, uint32_t b);
 
-/* Whether two configurations cannot be told apart: the interval of their ratio holds 1. */
+/* Whether two configurations do not differ: their ratio is 1 (plan_ratio_is_one()). */
 bool answers_are_same(const struct answers *answers, uint32_t a, uint32_t b);
 
 #endif

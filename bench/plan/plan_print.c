@@ -21,9 +21,9 @@ static void print_time(
 	struct text *text, const struct probe_figures *figures, enum latency_metric metric)
 {
 	if (figures->has_latency[metric]) {
-		text_format(text, " %10.1f", figures->latency_ms[metric][STATISTIC_P99]);
+		text_format(text, " %11.1f", figures->latency_ms[metric][STATISTIC_P99]);
 	} else {
-		text_format(text, " %10s", "-");
+		text_format(text, " %11s", "-");
 	}
 }
 
@@ -67,8 +67,9 @@ static void print_probes(struct text *text, const struct plan *plan, const struc
 		}
 	}
 	qsort((void *)list, count, sizeof(*list), compare_loads);
-	text_format(text, "\n   %-12s %10s %9s %10s %10s %10s %10s %7s\n", knobs[plan->knob].name,
-		"requests/s", "attained", "goodput", "ttft p99", "tpot p99", "e2e p99", "used");
+	text_format(text, "\n   %-12s %10s %9s %10s %11s %11s %11s %7s\n", knobs[plan->knob].name,
+		"requests/s", "attained", "goodput", "ttft p99 ms", "tpot p99 ms", "e2e p99 ms",
+		"used");
 	for (size_t i = 0; i < count; i++) {
 		print_probe(text, plan, list[i], list[i]->probe.number == found.pass_probe);
 	}
@@ -122,8 +123,8 @@ static void print_pair(struct text *text, const struct answers *answers, uint32_
 	} else {
 		text_format(text, "  %s is ahead of %s: ", first, second);
 	}
-	text_format(
-		text, "%.3g to %.3g times its goodput a GPU\n", ratio.low.value, ratio.high.value);
+	plan_add_ratio(text, &ratio);
+	text_add(text, " times its goodput a GPU\n");
 }
 
 /* Another policy, model or number of GPUs may have a profile of its own. */

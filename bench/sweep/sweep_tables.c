@@ -399,14 +399,22 @@ static const struct {
 } printed[] = {
 	{"rejected", "rejected", 0, 1}, /* only where a run rejected requests */
 	{"output_tokens_per_s", "tokens/s", 1, 1},
-	{"ttft.p99", "ttft p99", 1, 1},
-	{"tpot.p99", "tpot p99", 2, 1},
+	{"ttft.p99", "ttft p99 ms", 1, 1},
+	{"tpot.p99", "tpot p99 ms", 2, 1},
 	{"attained", "in SLO %", 2, 100},
 	{"hit_rate", "hits %", 2, 100},
 	{"preemptions", "preempt.", 0, 1},
 };
 
 enum { PRINTED_COUNT = sizeof(printed) / sizeof(printed[0]), PRINTED_RUNS_MAX = 64 };
+
+static int width_of(uint32_t column)
+{
+	enum { WIDTH_MIN = 9 };
+	int bytes = (int)strlen(printed[column].title);
+
+	return bytes > WIDTH_MIN ? bytes : WIDTH_MIN;
+}
 
 /* The first column to print: 1 where no run rejected requests. */
 static enum status find_first(const struct sweep *sweep, uint32_t *first, struct error *error)
@@ -450,9 +458,10 @@ static enum status print_run(
 	for (uint32_t i = first; i < PRINTED_COUNT && error->status == STATUS_OK; i++) {
 		struct result_value value = metric_value(&root, metric_find(printed[i].metric));
 		if (value.has_value) {
-			printf("  %9.*f", printed[i].decimals, value.value * printed[i].scale);
+			printf("  %*.*f", width_of(i), printed[i].decimals,
+				value.value * printed[i].scale);
 		} else {
-			printf("  %9s", "-");
+			printf("  %*s", width_of(i), "-");
 		}
 	}
 	printf("\n");
@@ -479,7 +488,7 @@ enum status sweep_print(const struct sweep *sweep, struct error *error)
 	TRY(find_first(sweep, &first, error));
 	printf("%-*s", width, "run");
 	for (uint32_t i = first; i < PRINTED_COUNT; i++) {
-		printf("  %9s", printed[i].title);
+		printf("  %*s", width_of(i), printed[i].title);
 	}
 	printf("\n");
 	for (uint32_t i = 0; i < sweep->grid.count; i++) {

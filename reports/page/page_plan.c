@@ -105,17 +105,30 @@ static bool is_known(const struct plan_interval *interval)
 	return interval->low.has_value || interval->high.has_value;
 }
 
+/* An open end stops at the answer: beyond it nothing is known. */
+static struct plan_interval without_open_ends(
+	const struct plan_interval *interval, struct result_value pass)
+{
+	struct plan_interval shown = *interval;
+	double known = interval->low.has_value ? interval->low.value : interval->high.value;
+	double answer = pass.has_value ? pass.value : known;
+
+	if (!interval->low.has_value) {
+		shown.low.value = answer < known ? answer : known;
+	}
+	if (!interval->high.has_value) {
+		shown.high.value = answer > known ? answer : known;
+	}
+	return shown;
+}
+
 static void add_interval(struct text *page, const struct plan_answer *answer, const char *name,
 	const char *title, const struct plan_interval *interval, double low, double high)
 {
 	struct result_value pass = plan_answer_pass(answer);
-	/* Nothing is known beyond the answer where an end is open. */
-	double answer_low = pass.has_value ? pass.value : low;
-	double answer_high = pass.has_value ? pass.value : high;
-	double from =
-		place_of(interval->low.has_value ? interval->low.value : answer_low, low, high);
-	double to =
-		place_of(interval->high.has_value ? interval->high.value : answer_high, low, high);
+	const struct plan_interval shown = without_open_ends(interval, pass);
+	double from = place_of(shown.low.value, low, high);
+	double to = place_of(shown.high.value, low, high);
 
 	text_format(page, "<tr><th scope=\"row\">%s</th><td>", title);
 	if (!is_known(interval)) {

@@ -50,12 +50,21 @@ static void add_goodput_bar(struct text *page, const struct plan_configuration *
 static void add_against(struct text *page, const struct plan_configuration *one)
 {
 	const struct plan_interval *interval = &one->against_best_interval;
+	const struct plan_interval value = {one->against_best, one->against_best};
+	struct text number = {0};
 
 	text_add(page, "<td>");
-	text_add_number(page, NUMBER_RATE, one->against_best.has_value, one->against_best.value);
+	text_add_number(&number, NUMBER_RATE, one->against_best.has_value, one->against_best.value);
+	if (strcmp(number.bytes, "1.00") == 0 && one->against_best.value != 1) {
+		plan_add_ratio(page, &value);
+	} else {
+		text_add(page, number.bytes);
+	}
+	text_deinit(&number);
 	if (interval->low.has_value && interval->high.has_value) {
-		text_format(page, "<br><small>%.3g to %.3g</small>", interval->low.value,
-			interval->high.value);
+		text_add(page, "<br><small>");
+		plan_add_ratio(page, interval);
+		text_add(page, "</small>");
 	}
 	text_add(page, "</td>");
 }
@@ -93,6 +102,18 @@ static bool has_cost(const struct plan_file *plan)
 {
 	for (uint32_t i = 0; i < plan->configuration_count; i++) {
 		if (plan->configurations[i].answer.cost_per_million_tokens.has_value) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Whether any two were compared on draws: without replicates there are none. */
+static bool has_ratio(const struct plan_file *plan)
+{
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		const struct plan_interval *ratio = &plan->configurations[i].against_best_interval;
+		if (ratio->low.has_value || ratio->high.has_value) {
 			return true;
 		}
 	}
@@ -141,19 +162,22 @@ void page_plan_configurations(struct text *page, const struct plan_file *plan)
 	double most = largest_goodput(plan);
 	bool is_priced = has_cost(plan);
 	enum { COST_COLUMN = 11 };
+	struct text note = {0};
 
 	if (plan->configuration_count < 2) {
 		return;
 	}
-	page_table_open(page, "configurations", "Configurations",
-		plan->answer.is_least
-			? "Ranked by the GPUs that they need; of equal ones the one with more head "
-			  "room is first. All are compared on the same draws of the trace: two do "
-			  "not differ where the interval of their ratio holds 1."
-			: "Ranked by goodput (requests/s within the SLO) a GPU. All are compared "
-			  "on "
-			  "the same draws of the trace: two do not differ where the interval of "
-			  "their ratio holds 1.");
+	text_add(&note, plan->answer.is_least
+				? "Ranked by the GPUs that they need; of equal ones the one with "
+				  "more head room is first."
+				: "Ranked by goodput (requests/s within the SLO) a GPU.");
+	if (has_ratio(plan)) {
+		text_add(&note, " All are compared on the same draws of the trace: two do not "
+				"differ where the interval of their ratio holds 1, or lies within "
+				"0.1\u00a0% of it.");
+	}
+	page_table_open(page, "configurations", "Configurations", note.bytes);
+	text_deinit(&note);
 	text_add(page, "<thead><tr>");
 	for (uint32_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
 		if (i != COST_COLUMN || is_priced) {

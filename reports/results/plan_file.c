@@ -42,6 +42,33 @@ const char *plan_answer_unit(const struct plan_answer *answer, double load)
 	return answer->unit;
 }
 
+void plan_add_ratio(struct text *text, const struct plan_interval *ratio)
+{
+	enum { DIGITS_MIN = 3, DIGITS_MAX = 9 };
+	double low = ratio->low.value, high = ratio->high.value;
+	char first[32], last[32];
+	bool is_told = false;
+
+	for (int digits = DIGITS_MIN; digits <= DIGITS_MAX && !is_told; digits++) {
+		snprintf(first, sizeof(first), "%.*g", digits, low);
+		snprintf(last, sizeof(last), "%.*g", digits, high);
+		is_told = (strcmp(first, last) != 0 || low == high) &&
+			  (strcmp(first, "1") != 0 || low == 1) &&
+			  (strcmp(last, "1") != 0 || high == 1);
+	}
+	bool is_one = strcmp(first, last) == 0;
+	text_format(text, "%s%s%s", first, is_one ? "" : " to ", is_one ? "" : last);
+}
+
+bool plan_ratio_is_one(const struct plan_interval *ratio)
+{
+	static const double within = 0.001;
+	double low = ratio->low.value, high = ratio->high.value;
+
+	return ratio->low.has_value && ratio->high.has_value &&
+	       ((low <= 1 && high >= 1) || (low >= 1 - within && high <= 1 + within));
+}
+
 /* ---- writing ---- */
 
 static void add_number(cJSON *object, const char *name, struct result_value value)

@@ -149,6 +149,13 @@ struct result_value plan_answer_fail(const struct plan_answer *answer);
 /* The unit of a load, in the singular for 1: "replica"; "" of a factor. */
 const char *plan_answer_unit(const struct plan_answer *answer, double load);
 
+/* Appends the interval of a ratio, both of whose ends are known: "0.85 to 0.97", "1" where both
+   are the same. Three digits, and as many more as tell an end from the other, and from 1. */
+void plan_add_ratio(struct text *text, const struct plan_interval *ratio);
+
+/* Whether the interval of a ratio holds 1, or lies within 0.1 % of it, which decides nothing. */
+bool plan_ratio_is_one(const struct plan_interval *ratio);
+
 /* ---- the table of runs ---- */
 
 /* Why the search made a run. first: whose utilisation says where to look; bracket and bisect: of

@@ -980,7 +980,7 @@ Test(plan, configurations_are_compared_on_the_same_draws)
 		"plan " DEMO "--replicates 8 --precision 0.05 --try '--max-num-seqs 64' "
 		"--try '--max-num-seqs 64 --max-num-batched-tokens 16384' --try '--max-num-seqs 8' "
 		"--out @/g");
-	require(strstr(text, "do not differ: 1 to 1 times") != NULL &&
+	require(strstr(text, "do not differ: 1 times") != NULL &&
 			strstr(text, "is ahead of max-num-seqs=8: ") != NULL,
 		"%s", text);
 	free(text);

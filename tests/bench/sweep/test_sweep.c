@@ -199,12 +199,13 @@ Test(sweep, the_terminal_has_a_line_a_run)
 	struct process_result result = quire_run_in(fixture.folder, SWEEP " --out one");
 	open_sweep(&fixture, "one", path, &sweep);
 	require(strstr(result.out,
-			"   rejected   tokens/s   ttft p99   tpot p99   in SLO %     hits %   "
+			"   rejected   tokens/s  ttft p99 ms  tpot p99 ms   in SLO %     hits %   "
 			"preempt.\n") != NULL,
 		"%s", result.out);
 	for (uint32_t i = 0; i < sweep.run_count; i++) {
 		const struct sweep_run *run = &sweep.runs[i];
-		snprintf(line, sizeof(line), "  %9.0f  %9.1f  %9.1f  %9.2f  %9.2f  %9.2f  %9.0f\n",
+		snprintf(line, sizeof(line),
+			"  %9.0f  %9.1f  %11.1f  %11.2f  %9.2f  %9.2f  %9.0f\n",
 			metric_of(run, "rejected"), metric_of(run, "output_tokens_per_s"),
 			metric_of(run, "ttft.p99"), metric_of(run, "tpot.p99"),
 			100 * metric_of(run, "attained"), 100 * metric_of(run, "hit_rate"),

@@ -461,6 +461,7 @@ static void require_ends(bool has_low, bool has_high)
 		}
 	}
 	char *page = page_of_changed(root);
+	require_equal(occurrences(page, "All are compared on the same draws"), has_low || has_high);
 	const char *row = strstr(page, "<th scope=\"row\">1. c0");
 	require(row != NULL, "no row of c0");
 	char *end = strstr(row, "</tr>");

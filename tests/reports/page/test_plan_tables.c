@@ -1,6 +1,7 @@
 #include <criterion/criterion.h>
 
 #include <cJSON.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -335,9 +336,17 @@ static void require_words(const struct drawn_plan *drawn, const struct shown_tab
 	}
 	shown_table_require(table, "Does not differ from", text[0] == '\0' ? "\u2013" : text);
 	text_add_number(&number, NUMBER_RATE, one->against_best.has_value, one->against_best.value);
+	if (strcmp(number.bytes, "1.00") == 0 && one->against_best.value != 1) {
+		const struct plan_interval ratio = {one->against_best, one->against_best};
+		text_deinit(&number);
+		number = (struct text){0};
+		plan_add_ratio(&number, &ratio);
+		require(strcmp(number.bytes, "1") != 0, "%.17g", one->against_best.value);
+	}
 	if (against->low.has_value && against->high.has_value) {
-		text_format(&number, "<br><small>%.3g to %.3g</small>", against->low.value,
-			against->high.value);
+		text_add(&number, "<br><small>");
+		plan_add_ratio(&number, against);
+		text_add(&number, "</small>");
 	}
 	shown_table_require(table, "Of the best", number.bytes);
 	text_deinit(&number);
@@ -530,8 +539,11 @@ static void require_interval(const struct plan_answer *answer, struct result_val
 	}
 	double from = 1.16 * (most - least), left = least - 0.08 * (most - least),
 	       scale = 100 / from;
-	double start = own->low.has_value ? (own->low.value - left) * scale : 0;
-	double end = own->high.has_value ? (own->high.value - left) * scale : 100;
+	double known = own->low.has_value ? own->low.value : own->high.value;
+	double answered = pass.has_value ? pass.value : known;
+	double first = own->low.has_value ? own->low.value : fmin(known, answered);
+	double last = own->high.has_value ? own->high.value : fmax(known, answered);
+	double start = (first - left) * scale, end = (last - left) * scale;
 	if (strcmp(low.bytes, high.bytes) != 0) {
 		text_add(&row, low.bytes);
 		text_add(&row, " to ");

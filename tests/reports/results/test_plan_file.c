@@ -601,3 +601,43 @@ Test(plan_file, of_one_the_unit_is_in_the_singular)
 		cr_assert_str_eq(plan_answer_unit(&answer, 1.5), units[i].unit);
 	}
 }
+
+/* An end is told from the other and from 1, in three digits or as many as that takes. */
+Test(plan_file, a_ratio_has_the_digits_that_tell_it)
+{
+	static const struct {
+		double low, high;
+		const char *text;
+	} cases[] = {{0.85, 0.97123, "0.85 to 0.971"}, {1, 1, "1"}, {0.5, 0.5, "0.5"},
+		{0.99933, 0.99933, "0.999"}, {0.99967, 0.99967, "0.9997"},
+		{0.99933, 1.0004, "0.99933 to 1.0004"}, {1, 1.00004, "1 to 1.00004"},
+		{1.0003, 1.5, "1.0003 to 1.5"}, {0.98779, 0.99716, "0.988 to 0.997"},
+		{2.0001, 2.0002, "2.0001 to 2.0002"}, {1 - 1e-13, 1 + 1e-13, "1"}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct plan_interval ratio = {{true, cases[i].low}, {true, cases[i].high}};
+		struct text text = {0};
+		plan_add_ratio(&text, &ratio);
+		require(strcmp(text.bytes, cases[i].text) == 0, "%s, expected %s", text.bytes,
+			cases[i].text);
+		text_deinit(&text);
+	}
+}
+
+Test(plan_file, a_ratio_near_one_is_one)
+{
+	static const struct {
+		double low, high;
+		bool is_one;
+	} cases[] = {{1, 1, true}, {0.5, 2, true}, {0.99933, 0.99934, true}, {1.0002, 1.0009, true},
+		{0.9989, 0.9999, false}, {1.0002, 1.0011, false}, {1.2, 1.3, false},
+		{0.9, 1, true}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct plan_interval ratio = {{true, cases[i].low}, {true, cases[i].high}};
+		require(plan_ratio_is_one(&ratio) == cases[i].is_one, "%g to %g", cases[i].low,
+			cases[i].high);
+		ratio.low.has_value = false;
+		require(!plan_ratio_is_one(&ratio), "an open end");
+	}
+}
