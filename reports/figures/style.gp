@@ -285,13 +285,19 @@ table_open(pixels, rows, panels) = sprintf("height = %d + 24 * %d; ".\
 	"1 - (38.0 + 24 * %d) / height spacing screen 0, 76.0 / height", pixels, rows, \
 	background_color, panels, rows)
 
-# An axis of times, from 0 or logarithmic: `eval log_axis("y", low, high)`, in s.
+# A logarithmic axis of times: `eval log_axis("y", low, high)`, in s. Within a decade 1, 2 and 5 would
+# be two tics at most, so it has equal steps there.
 log_axis(axis, low, high) = sprintf("set logscale %s; set %srange [%.9g:%.9g]; set %stics (); ".\
-	"decades = log10(1.0 * %.9g / %.9g); do for [e = floor(log10(%.9g)):ceil(log10(%.9g))] { ".\
+	"decades = log10(1.0 * %.9g / %.9g); ", axis, axis, low, high, axis, high, low).\
+	(high < 10.0 * low ? step_tics(axis, low, high) : power_tics(axis, low, high))
+step_tics(axis, low, high) = sprintf("log_step = tic_of((%.9g - %.9g) / 4.2); ".\
+	"do for [k = int(ceil(%.9g / log_step)):int(floor(%.9g / log_step))] ".\
+	"{ set %stics add (text_of(k * log_step) k * log_step) }", high, low, low, high, axis)
+power_tics(axis, low, high) = sprintf(\
+	"do for [e = floor(log10(%.9g)):ceil(log10(%.9g))] { ".\
 	"do for [m in decades > 4.5 ? '1' : decades > 2.2 ? '1 3' : '1 2 5'] { ".\
 	"at = m * 10.0 ** e; if (at >= %.9g && at <= %.9g && (decades < 7 || e %% 2 == 0)) ".\
-	"{ set %stics add (text_of(at) at) } } }", \
-	axis, axis, low, high, axis, high, low, low, high, low, high, axis)
+	"{ set %stics add (text_of(at) at) } } }", low, high, low, high, axis)
 
 # ---- plans ----
 # Figures over the load of `quire plan` read plan.tsv, and may find set

@@ -395,3 +395,57 @@ Test(figures, integers_give_the_same_axes_as_numbers_with_a_fraction)
 		require(strcmp(printed, axes[i].printed) == 0, "%s: %s", axes[i].code, printed);
 	}
 }
+
+/* Draws a table of sweep_lines.gp. */
+static char *draw_lines(const char *settings, const char *rows)
+{
+	char folder[TEMPORARY_PATH_BYTES], table[TEMPORARY_PATH_BYTES];
+	char out[TEMPORARY_PATH_BYTES + 16], text[512];
+	const char *arguments[] = {table};
+
+	temporary_folder(folder);
+	snprintf(text, sizeof(text), "panel\tcurve\tx\ty\n%s", rows);
+	temporary_write(folder, "lines.tsv", text, table);
+	snprintf(out, sizeof(out), "%s/lines.svg", folder);
+	require_equal(run_script_with("sweep_lines.gp", settings, out, arguments, 1), 0);
+	char *svg = file_read(out, NULL);
+	temporary_remove(folder);
+	return svg;
+}
+
+/* Also where no 1, 2 or 5 lies in the range but one. */
+Test(figures, an_axis_of_times_has_three_tics_at_least)
+{
+	static const char *const rows[] = {"1\t1\t1\t700\n1\t1\t2\t1100\n",
+		"1\t1\t1\t990\n1\t1\t2\t1010\n", "1\t1\t1\t0.3\n1\t1\t2\t0.9\n",
+		"1\t1\t1\t0.02\n1\t1\t2\t0.9\n"};
+
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *svg = draw_lines("panel_kind_1 = 'time'", rows[i]);
+		uint32_t tics = occurrences(svg, " s</tspan>") + occurrences(svg, " ms</tspan>");
+		require(tics >= 3 && tics <= 9, "%u tics: %s", tics, rows[i]);
+		free(svg);
+	}
+}
+
+Test(figures, a_panel_without_a_run_says_so)
+{
+	char *svg =
+		draw_lines("panel_total = 3; panel_unfinished_2 = 1", "1\t1\t1\t7\n1\t1\t2\t9\n");
+
+	require_equal(occurrences(svg, "no run finished"), 1);
+	require_equal(occurrences(svg, "no run has a value"), 1);
+	free(svg);
+}
+
+/* A row of the curve 0 is a ring. */
+Test(figures, points_of_runs_that_reject_have_a_ring)
+{
+	static const char ring[] = "rgb(166,  44,   0)";
+	char *svg = draw_lines("", "1\t1\t1\t7\n1\t1\t2\t9\n1\t0\t2\t9\n");
+	char *plain = draw_lines("", "1\t1\t1\t7\n1\t1\t2\t9\n");
+
+	require(occurrences(svg, ring) > occurrences(plain, ring), "no ring: %s", svg);
+	free(svg);
+	free(plain);
+}
