@@ -449,3 +449,52 @@ Test(figures, points_of_runs_that_reject_have_a_ring)
 	free(svg);
 	free(plain);
 }
+
+/* Two charts of waiting requests count differently; the first says what it leaves out. */
+Test(figures, waiting_sequences_say_whom_they_leave_out)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	char *page = make_page_of(folder, &made_ordinary);
+	require_has(page,
+		"Waiting are those that a step leaves behind when it starts, preempted ones "
+		"too; who arrives while it runs, waits at the router or lost an attempt "
+		"counts in \u201cWhy requests wait\u201d alone.");
+	free(page);
+	temporary_remove(folder);
+}
+
+/* Where the text of a percentile stands, from the top. */
+static double height_of_text(const char *svg, const char *text)
+{
+	const char *found = strstr(svg, text), *at = svg, *last = NULL;
+
+	require(found != NULL, "no '%s'", text);
+	for (; (at = strstr(at, "translate(")) != NULL && at < found; at++) {
+		last = at;
+	}
+	require(last != NULL, "'%s' has no place", text);
+	return strtod(strchr(last, ',') + 1, NULL);
+}
+
+/* The median's text stands above the x axis, not on it. */
+Test(figures, the_median_is_not_written_over_the_axis)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+	char out[TEMPORARY_PATH_BYTES + 16];
+	const char *directories[] = {path};
+	struct made_result made = made_ordinary;
+
+	temporary_folder(folder);
+	snprintf(out, sizeof(out), "%s/out.svg", folder);
+	made.latency_buckets = 3000;
+	make_result(folder, "run", &made, path);
+	require_equal(run_script("latency.gp", "ttft", out, directories, 1), 0);
+	char *svg = file_read(out, NULL);
+	double zero = height_of_text(svg, ">0<"), median = height_of_text(svg, ">p50  ");
+	double half = height_of_text(svg, ">50 %<");
+	require(median <= half + 6, "p50 at %g, 50 %% at %g, 0 at %g", median, half, zero);
+	free(svg);
+	temporary_remove(folder);
+}
