@@ -285,8 +285,8 @@ table_open(pixels, rows, panels) = sprintf("height = %d + 24 * %d; ".\
 	"1 - (38.0 + 24 * %d) / height spacing screen 0, 76.0 / height", pixels, rows, \
 	background_color, panels, rows)
 
-# A logarithmic axis of times: `eval log_axis("y", low, high)`, in s. Within a decade 1, 2 and 5 would
-# be two tics at most, so it has equal steps there.
+# A logarithmic axis of times: `eval log_axis("y", low, high)`, in s. Within a decade 1, 2 and 5
+# would be two tics or fewer, so it has equal steps there.
 log_axis(axis, low, high) = sprintf("set logscale %s; set %srange [%.9g:%.9g]; set %stics (); ".\
 	"decades = log10(1.0 * %.9g / %.9g); ", axis, axis, low, high, axis, high, low).\
 	(high < 10.0 * low ? step_tics(axis, low, high) : power_tics(axis, low, high))
