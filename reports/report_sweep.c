@@ -3,6 +3,7 @@
 #include "engine/base/memory.h"
 #include "reports/results/sweep_file.h"
 #include "reports/sheet.h"
+#include "reports/sweep_axes.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -12,15 +13,15 @@
 static const char *const shown_metrics[] = {"output_tokens_per_s", "goodput", "attained",
 	"ttft.p99", "tpot.p99", "e2e.p50", "hit_rate", "preemptions", "utilisation"};
 
-enum {
-	SHOWN_METRIC_COUNT = sizeof(shown_metrics) / sizeof(shown_metrics[0]),
-	CURVES_MAX = 8,	 /* there are as many colours */
-	PANELS_MAX = 12, /* more would be too small to read */
-};
+enum { SHOWN_METRIC_COUNT = sizeof(shown_metrics) / sizeof(shown_metrics[0]) };
 
 /* A sweep and the metrics to draw. */
 struct drawn_sweep {
 	const struct sweep_file *sweep;
+	struct sweep_axes axes;
+	struct text reading, cache_reading; /* captions */
+	struct text names[SWEEP_CURVES_MAX];
+	const char *curves[SWEEP_CURVES_MAX]; /* names of the values of the second parameter */
 	uint32_t metric_count;
 	uint32_t metrics[SHOWN_METRIC_COUNT]; /* indices of sweep_metrics */
 };
@@ -95,7 +96,7 @@ static void set_x_axis(struct plot *plot, const struct sweep_parameter *paramete
 		double place = place_of(parameter, i);
 		low = place < low ? place : low;
 		high = place > high ? place : high;
-		set_numbered(plot, "tic_text", i + 1, parameter->values[i]);
+		set_numbered(plot, "tic_text", i + 1, sweep_value_text(parameter, i));
 		snprintf(variable, sizeof(variable), "tic_at_%u", i + 1);
 		plot_set_number(plot, variable, place);
 	}
@@ -139,22 +140,35 @@ static void add_row(FILE *table, const struct drawn_sweep *drawn, uint32_t metri
 	}
 }
 
+/* A point of a curve; the curve 0 marks it as one of a run that rejected requests. */
+static void add_point(FILE *table, const struct drawn_sweep *drawn, uint32_t metric,
+	const struct sweep_run *run, uint32_t panel, uint32_t curve)
+{
+	double place =
+		place_of(sweep_axis(&drawn->axes, 0), sweep_axis_value(&drawn->axes, run, 0));
+
+	add_row(table, drawn, metric, run, panel, curve, place);
+	if (sweep_is_rejecting(drawn->sweep, run)) {
+		add_row(table, drawn, metric, run, panel, 0, place);
+	}
+}
+
 /* ---- one parameter ---- */
 
 static void fill_lines(struct plot *plot, const struct drawn_sweep *drawn)
 {
 	const struct sweep_file *sweep = drawn->sweep;
 
+	const struct sweep_parameter *parameter = sweep_axis(&drawn->axes, 0);
 	set_metric_panels(plot, drawn);
 	plot_set_number(plot, "curve_total", 1);
-	set_numbered(plot, "curve_name", 1, sweep->parameters[0].name);
-	set_x_axis(plot, &sweep->parameters[0]);
+	set_numbered(plot, "curve_name", 1, parameter->name);
+	set_x_axis(plot, parameter);
 	fprintf(plot->table, "panel\tcurve\tx\ty\n");
 	for (uint32_t i = 0; i < drawn->metric_count; i++) {
 		for (uint32_t j = 0; j < sweep->run_count; j++) {
 			const struct sweep_run *run = &sweep->runs[j];
-			add_row(plot->table, drawn, i, run, i + 1, 1,
-				place_of(&sweep->parameters[0], run->values[0]));
+			add_point(plot->table, drawn, i, run, i + 1, 1);
 		}
 	}
 }
@@ -168,7 +182,7 @@ static void set_map_axis(
 
 	snprintf(name, sizeof(name), "%s_text", axis);
 	for (uint32_t i = 0; i < parameter->value_count; i++) {
-		set_numbered(plot, name, i + 1, parameter->values[i]);
+		set_numbered(plot, name, i + 1, sweep_value_text(parameter, i));
 	}
 	snprintf(name, sizeof(name), "%s_total", axis);
 	plot_set_number(plot, name, parameter->value_count);
@@ -179,89 +193,80 @@ static void fill_heat(struct plot *plot, const struct drawn_sweep *drawn)
 	const struct sweep_file *sweep = drawn->sweep;
 
 	set_metric_panels(plot, drawn);
-	set_map_axis(plot, &sweep->parameters[0], "x");
-	set_map_axis(plot, &sweep->parameters[1], "y");
-	plot_set_text(plot, "x_title", sweep->parameters[0].name);
-	plot_set_text(plot, "y_title_text", sweep->parameters[1].name);
+	set_map_axis(plot, sweep_axis(&drawn->axes, 0), "x");
+	set_map_axis(plot, sweep_axis(&drawn->axes, 1), "y");
+	plot_set_text(plot, "x_title", sweep_axis(&drawn->axes, 0)->name);
+	plot_set_text(plot, "y_title_text", sweep_axis(&drawn->axes, 1)->name);
 	fprintf(plot->table, "panel\tx\ty\tvalue\n");
 	for (uint32_t i = 0; i < drawn->metric_count; i++) {
 		for (uint32_t j = 0; j < sweep->run_count; j++) {
 			const struct sweep_run *run = &sweep->runs[j];
-			add_row(plot->table, drawn, i, run, i + 1, run->values[0] + 1,
-				run->values[1] + 1);
+			add_row(plot->table, drawn, i, run, i + 1,
+				sweep_axis_value(&drawn->axes, run, 0) + 1,
+				sweep_axis_value(&drawn->axes, run, 1) + 1);
 		}
 	}
 }
 
 /* ---- three and more ---- */
 
-/* The number of a run's panel: its values of the third parameter and those behind it. */
-static uint32_t panel_of(const struct sweep_file *sweep, const struct sweep_run *run)
+/* Values of the second parameter that have a curve. */
+static uint32_t curves_of(const struct sweep_axes *axes)
 {
-	uint32_t panel = 0;
+	uint32_t values = axes->count < 3 ? 0 : sweep_axis(axes, 1)->value_count;
 
-	for (uint32_t i = sweep->parameter_count; i-- > 2;) {
-		panel = panel * sweep->parameters[i].value_count + run->values[i];
-		panel = panel < PANELS_MAX ? panel : PANELS_MAX;
-	}
-	return panel;
+	return values < SWEEP_CURVES_MAX ? values : SWEEP_CURVES_MAX;
 }
 
-static void set_panel_names(struct plot *plot, const struct sweep_file *sweep)
+/* Names of panels, and which of them have no run that finished. */
+static void set_panels(struct plot *plot, const struct drawn_sweep *drawn, const char *kind)
 {
-	uint32_t total = 0;
+	const struct sweep_file *sweep = drawn->sweep;
+	uint32_t total = sweep_panel_count(&drawn->axes);
+	bool has_finished[SWEEP_PANELS_MAX + 1] = {false};
+	char variable[64];
 
-	for (uint32_t i = 0; i < PANELS_MAX; i++) {
+	total = total < SWEEP_PANELS_MAX ? total : SWEEP_PANELS_MAX;
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		const struct sweep_run *run = &sweep->runs[i];
+		if (run->status == SWEEP_RUN_COMPLETE) {
+			has_finished[sweep_panel_of(&drawn->axes, run)] = true;
+		}
+	}
+	for (uint32_t i = 0; i < total; i++) {
 		struct text name = {0};
-		uint32_t left = i;
-		for (uint32_t j = 2; j < sweep->parameter_count; j++) {
-			const struct sweep_parameter *parameter = &sweep->parameters[j];
-			text_add(&name, j > 2 ? ", " : "");
-			text_add(&name, parameter->name);
-			text_add(&name, " ");
-			text_add(&name, parameter->values[left % parameter->value_count]);
-			left /= parameter->value_count;
-		}
-		if (left == 0) {
-			set_numbered(plot, "panel_name", ++total, name.bytes);
-		}
+		sweep_panel_name(&drawn->axes, i, &name);
+		set_numbered(plot, "panel_name", i + 1, name.bytes);
+		set_numbered(plot, "panel_kind", i + 1, kind);
 		text_deinit(&name);
+		if (!has_finished[i]) {
+			snprintf(variable, sizeof(variable), "panel_unfinished_%u", i + 1);
+			plot_set_number(plot, variable, 1);
+		}
 	}
 	plot_set_number(plot, "panel_total", total);
 }
 
-/* Values of the second parameter that have a curve. */
-static uint32_t curves_of(const struct sweep_file *sweep)
-{
-	uint32_t values = sweep->parameters[1].value_count;
-
-	return values < CURVES_MAX ? values : CURVES_MAX;
-}
-
-static void fill_multiples(struct plot *plot, const struct drawn_sweep *drawn, uint32_t metric,
-	const char *const *curves)
+static void fill_multiples(struct plot *plot, const struct drawn_sweep *drawn, uint32_t metric)
 {
 	const struct sweep_file *sweep = drawn->sweep;
-	uint32_t curve_count = curves_of(sweep);
+	uint32_t curve_count = curves_of(&drawn->axes);
 
-	set_panel_names(plot, sweep);
-	for (uint32_t i = 0; i < PANELS_MAX; i++) {
-		set_numbered(plot, "panel_kind", i + 1, kind_of(metric_at(drawn, metric)));
-	}
+	set_panels(plot, drawn, kind_of(metric_at(drawn, metric)));
 	plot_set_number(plot, "is_shared", 1);
 	plot_set_number(plot, "has_legend", 0); /* the page has one */
 	plot_set_number(plot, "curve_total", curve_count);
 	for (uint32_t i = 0; i < curve_count; i++) {
-		set_numbered(plot, "curve_name", i + 1, curves[i]);
+		set_numbered(plot, "curve_name", i + 1, drawn->curves[i]);
 	}
-	set_x_axis(plot, &sweep->parameters[0]);
+	set_x_axis(plot, sweep_axis(&drawn->axes, 0));
 	fprintf(plot->table, "panel\tcurve\tx\ty\n");
 	for (uint32_t i = 0; i < sweep->run_count; i++) {
 		const struct sweep_run *run = &sweep->runs[i];
-		uint32_t panel = panel_of(sweep, run);
-		if (panel < PANELS_MAX && run->values[1] < CURVES_MAX) {
-			add_row(plot->table, drawn, metric, run, panel + 1, run->values[1] + 1,
-				place_of(&sweep->parameters[0], run->values[0]));
+		uint32_t panel = sweep_panel_of(&drawn->axes, run);
+		uint32_t curve = sweep_axis_value(&drawn->axes, run, 1);
+		if (panel < SWEEP_PANELS_MAX && curve < SWEEP_CURVES_MAX) {
+			add_point(plot->table, drawn, metric, run, panel + 1, curve + 1);
 		}
 	}
 }
@@ -289,17 +294,58 @@ static void fill_cache(struct plot *plot, const struct drawn_sweep *drawn)
 	for (uint32_t i = 0; i < sweep->run_count; i++) {
 		const struct sweep_run *run = &sweep->runs[i];
 		if (run->metrics[hit_rate].has_value && run->kv_tokens.has_value) {
-			fprintf(plot->table, "6\t%.9g\t%.9g\n", run->kv_tokens.value,
-				100 * run->metrics[hit_rate].value);
+			fprintf(plot->table, "%d\t%.9g\t%.9g\n", sweep_rejected(run) > 0 ? 7 : 6,
+				run->kv_tokens.value, 100 * run->metrics[hit_rate].value);
 		}
 	}
 }
 
 /* ---- all ---- */
 
-/* curves: names of the values of the second parameter. */
-static enum status add_multiples(struct sheet *sheet, const struct drawn_sweep *drawn,
-	const char *const *curves, struct error *error)
+static void write_readings(struct drawn_sweep *drawn)
+{
+	static const char *const readings[] = {"A panel for each metric; a point is a run.",
+		"A map for each metric, dark is more, each with a scale of its own, which spans "
+		"a fifth of the largest value at least. A grey field is a run that failed or is "
+		"missing."};
+	const struct sweep_axes *axes = &drawn->axes;
+	struct text rejecting = {0};
+	bool rejects = false;
+
+	if (axes->count < 3) {
+		text_add(&drawn->reading, readings[axes->count - 1]);
+	} else {
+		text_format(&drawn->reading, "Against %s; a curve for each %s, a panel for each %s",
+			sweep_axis(axes, 0)->name, sweep_axis(axes, 1)->name,
+			sweep_axis(axes, 2)->name);
+		for (uint32_t i = 3; i < axes->count; i++) {
+			text_add(&drawn->reading, i + 1 == axes->count ? " and " : ", ");
+			text_add(&drawn->reading, sweep_axis(axes, i)->name);
+		}
+		text_add(&drawn->reading, ". All panels have one scale.");
+		sweep_say_left_out(axes, &drawn->reading);
+	}
+	sweep_say_rejecting(drawn->sweep, &rejecting);
+	if (rejecting.byte_count > 0) {
+		text_add(&drawn->reading, rejecting.bytes);
+		text_add(&drawn->reading, axes->count == 2 ? "" : " A ring marks them.");
+	}
+	text_deinit(&rejecting);
+	text_add(&drawn->cache_reading,
+		"Points are runs; curves are what a cache of that size finds of the trace's "
+		"prompts without an engine. A run lies lower where running requests hold the "
+		"memory, and higher where its blocks are smaller or a prompt repeats an answer.");
+	for (uint32_t i = 0; i < drawn->sweep->run_count; i++) {
+		rejects = rejects || sweep_rejected(&drawn->sweep->runs[i]) > 0;
+	}
+	text_add(&drawn->cache_reading,
+		rejects ? " Runs that rejected requests, drawn hollow, count only those that they "
+			  "took: they may lie above the optimum, which counts all."
+			: "");
+}
+
+static enum status add_multiples(
+	struct sheet *sheet, const struct drawn_sweep *drawn, struct error *error)
 {
 	static const char *const names[] = {"sweep-1", "sweep-2", "sweep-3", "sweep-4", "sweep-5",
 		"sweep-6", "sweep-7", "sweep-8", "sweep-9"};
@@ -308,66 +354,65 @@ static enum status add_multiples(struct sheet *sheet, const struct drawn_sweep *
 	for (uint32_t i = 0; i < drawn->metric_count; i++) {
 		const struct page_plot shown = {.name = names[i],
 			.title = metric_at(drawn, i)->title,
-			.reading = "Against the first parameter; a curve for each value of the "
-				   "second (at most 8), a panel for each of the others (at most "
-				   "12). All panels have one scale.",
+			.reading = drawn->reading.bytes,
 			.is_wide = true,
-			.curves = curves,
-			.curve_count = curves_of(drawn->sweep)};
+			.curves = drawn->curves,
+			.curve_count = curves_of(&drawn->axes)};
 		TRY(sheet_add(sheet, &shown, "sweep_lines.gp", &plot, error));
-		fill_multiples(plot, drawn, i, curves);
+		fill_multiples(plot, drawn, i);
 	}
 	return STATUS_OK;
 }
 
-static enum status add_plots(struct sheet *sheet, const struct drawn_sweep *drawn,
-	const char *const *curves, struct error *error)
+static enum status add_plots(
+	struct sheet *sheet, const struct drawn_sweep *drawn, struct error *error)
 {
-	static const struct page_plot lines = {.name = "sweep-lines",
+	const struct page_plot lines = {.name = "sweep-lines",
 		.title = "Metrics against the parameter",
-		.reading = "A panel for each metric; a point is a run.",
+		.reading = drawn->reading.bytes,
 		.is_wide = true};
-	static const struct page_plot heat = {.name = "sweep-heat",
+	const struct page_plot heat = {.name = "sweep-heat",
 		.title = "Metrics over both parameters",
-		.reading = "A map for each metric, dark is more, each with a scale of its own, "
-			   "which spans "
-			   "a fifth of the largest value at least. A grey "
-			   "field is a run that failed or is missing.",
+		.reading = drawn->reading.bytes,
 		.is_wide = true};
-	static const struct page_plot cache = {.name = "sweep-cache",
+	const struct page_plot cache = {.name = "sweep-cache",
 		.title = "Prefix-cache hit rate against capacity",
-		.reading = "Points are runs; curves are what a cache of that size finds of the "
-			   "trace's prompts without an engine. A run lies lower where running "
-			   "requests hold the memory, and higher where its blocks are smaller or "
-			   "a prompt repeats an answer."};
+		.reading = drawn->cache_reading.bytes};
 	struct plot *plot;
 
-	if (drawn->sweep->parameter_count == 1) {
+	if (drawn->axes.count == 1) {
 		TRY(sheet_add(sheet, &lines, "sweep_lines.gp", &plot, error));
 		fill_lines(plot, drawn);
-	} else if (drawn->sweep->parameter_count == 2) {
+	} else if (drawn->axes.count == 2) {
 		TRY(sheet_add(sheet, &heat, "sweep_heat.gp", &plot, error));
 		fill_heat(plot, drawn);
 	} else {
-		TRY(add_multiples(sheet, drawn, curves, error));
+		TRY(add_multiples(sheet, drawn, error));
 	}
 	TRY(sheet_add(sheet, &cache, "sweep_cache.gp", &plot, error));
 	fill_cache(plot, drawn);
 	return sheet_draw(sheet, error);
 }
 
-/* "max-num-seqs 64" of the second parameter, where there is one. */
-static void name_curves(const struct sweep_file *sweep, struct text *names, const char **curves)
+/* "max-num-seqs 64" of the second parameter, where there are curves. */
+static void name_curves(struct drawn_sweep *drawn)
 {
-	if (sweep->parameter_count < 2) {
-		return;
+	for (uint32_t i = 0; i < curves_of(&drawn->axes); i++) {
+		const struct sweep_parameter *parameter = sweep_axis(&drawn->axes, 1);
+		text_add(&drawn->names[i], parameter->name);
+		text_add(&drawn->names[i], " ");
+		text_add(&drawn->names[i], sweep_value_text(parameter, i));
+		drawn->curves[i] = drawn->names[i].bytes;
 	}
-	for (uint32_t i = 0; i < curves_of(sweep); i++) {
-		text_add(&names[i], sweep->parameters[1].name);
-		text_add(&names[i], " ");
-		text_add(&names[i], sweep->parameters[1].values[i]);
-		curves[i] = names[i].bytes;
+}
+
+static void drawn_sweep_close(struct drawn_sweep *drawn)
+{
+	for (uint32_t i = 0; i < SWEEP_CURVES_MAX; i++) {
+		text_deinit(&drawn->names[i]);
 	}
+	text_deinit(&drawn->reading);
+	text_deinit(&drawn->cache_reading);
 }
 
 enum status report_sweep(const char *directory, const struct json_object *defaults,
@@ -375,23 +420,21 @@ enum status report_sweep(const char *directory, const struct json_object *defaul
 {
 	struct sweep_file sweep;
 	struct drawn_sweep drawn = {.sweep = &sweep};
-	struct text names[CURVES_MAX] = {{0}};
-	const char *curves[CURVES_MAX] = {NULL};
 	struct sheet *sheet = memory_take(1, sizeof(*sheet));
 
 	enum status status = sweep_file_open(&sweep, directory, error);
 	if (status == STATUS_OK) {
+		sweep_axes_find(&drawn.axes, &sweep);
 		choose_metrics(&drawn);
-		name_curves(&sweep, names, curves);
-		status = add_plots(sheet, &drawn, curves, error);
+		name_curves(&drawn);
+		write_readings(&drawn);
+		status = add_plots(sheet, &drawn, error);
 	}
 	if (status == STATUS_OK) {
 		struct page_sheet parts = sheet_page(sheet, defaults);
 		status = page_sweep_write(page, &sweep, &parts, error);
 	}
-	for (uint32_t i = 0; i < CURVES_MAX; i++) {
-		text_deinit(&names[i]);
-	}
+	drawn_sweep_close(&drawn);
 	sheet_close(sheet);
 	free(sheet);
 	sweep_file_close(&sweep);

@@ -71,6 +71,13 @@ enum status sweep_write(const struct sweep *sweep, struct error *error);
    holds and the trace says what prompts share; else removes it (sweep_cache.c). */
 enum status sweep_write_cache(const struct sweep *sweep, struct error *error);
 
+/* The complete runs with more KV blocks than the GPU's memory has room for, as sweep.json lists
+   them (sweep_memory.c); owned by the caller. */
+cJSON *sweep_memory_json(const struct sweep *sweep, struct error *error);
+
+/* Warns of them, once a number of blocks. */
+enum status sweep_warn_of_memory(const struct sweep *sweep, struct error *error);
+
 /* Prints a line for each run. */
 enum status sweep_print(const struct sweep *sweep, struct error *error);
 

@@ -251,6 +251,12 @@ static enum status write_summary(const struct sweep *sweep, FILE *file, struct e
 	cJSON_AddItemToObject(root, SUMMARY_CALIBRATED,
 		shared.calibrated == NULL ? cJSON_CreateNull() : shared.calibrated);
 	cJSON_AddItemToObject(root, "parameters", parameters_json(sweep));
+	cJSON *beyond = sweep_memory_json(sweep, error);
+	if (cJSON_GetArraySize(beyond) > 0) {
+		cJSON_AddItemToObject(root, SUMMARY_BEYOND_MEMORY, beyond);
+	} else {
+		cJSON_Delete(beyond);
+	}
 	cJSON_AddItemToObject(root, SUMMARY_TRACE, trace_json(sweep, shared.trace));
 	cJSON_AddItemToObject(
 		root, SUMMARY_CONFIG, shared.config == NULL ? given_config(sweep) : shared.config);

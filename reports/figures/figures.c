@@ -6,7 +6,9 @@
 const struct figure figures[] = {
 	{"sequences", "sequences.gp", NULL, "Running and waiting sequences",
 		"A queue that keeps growing means that requests arrive faster than they are "
-		"served. One that empties again was a burst.",
+		"served. One that empties again was a burst. Waiting are those that a step leaves "
+		"behind when it starts, preempted ones too; who arrives while it runs, waits at "
+		"the router or lost an attempt counts in \u201cWhy requests wait\u201d alone.",
 		false, false, FIGURE_OF_ALL},
 	{"waits", "waits.gp", NULL, "Why requests wait",
 		"Requests that have arrived and were never admitted, by what the first of them "

@@ -158,7 +158,9 @@ if (is_one_limit && limit(1) > 0) {
 }
 
 # Where a percentile's text leaves the curve free: right below it, or above its end.
-is_right(x) = place(x) > 0.7
+# Right below the median there is no room above the axis of a tail.
+is_right(x, k) = place(x) > 0.7 || (k == 1 && !is_linear && place(x) > 0.25)
+lift(k) = k == 1 && !is_linear ? 0.1 : -0.6
 marks(i, k) = k == 1 ? marks_50[i] : k == 2 ? marks_90[i] : k == 3 ? marks_99[i] : marks_99_9[i]
 percent_of(k) = word("50 90 99 99.9", k) + 0
 # 99.9 % of fewer than 1,000 values are all of them.
@@ -172,10 +174,10 @@ do for [i = 1:ARGC - 1] {
 		if (ARGC == 2) {
 			y = height_of(percent_of(k))
 			set label k mark at x, y front textcolor rgb text_color
-			if (is_right(x)) {
+			if (is_right(x, k)) {
 				set label k right offset -0.8, 0.3
 			} else {
-				set label k left offset 0.9, -0.6
+				set label k left offset 0.9, lift(k)
 			}
 		}
 	}

@@ -24,6 +24,7 @@ if (time_end == 0) {
 colors_max = 7
 name_of(text) = strlen(text) > 17 ? text[1:16]."…" : text
 eval panels_open(8, 275, 2)
+time_pixels = 368
 eval time_axis
 set samples 2
 set yrange [0:most > 100 ? most : 100]

@@ -34,7 +34,7 @@ do for [k = 1:3] {
 panels = top[2] > 0 ? 3 : 2
 eval figure_open(panels * 150 + 70, panels)
 set xrange [-0.7:last + 0.7]
-x_tic = tic_of((last + 1) / 8)
+x_tic = tic_of((last + 1) / 8.0)
 set xtics x_tic < 1 ? 1 : x_tic
 set boxwidth last > 100 ? 1 : 0.8
 set style fill solid 0.75 noborder

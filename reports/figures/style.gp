@@ -220,7 +220,7 @@ power_text(k) = k < 10 ? sprintf("%d", 2 ** k) : k < 20 ? sprintf("%dk", 2 ** (k
 text_of(x) = x < 0.9995e-6 ? sprintf("%.3g ns", x * 1e9) : \
 	x < 0.9995e-3 ? sprintf("%.3g µs", x * 1e6) : x < 0.9995 ? sprintf("%.3g ms", x * 1e3) : \
 	x < 999.5 ? sprintf("%.3g s", x) : sprintf("%.0f s", x)
-power_below(x) = 10 ** floor(log10(x) + 1e-9)
+power_below(x) = 10.0 ** floor(log10(x) + 1e-9)
 tic_of(x) = x / power_below(x) < 1.5 ? power_below(x) : x / power_below(x) < 3.5 ? \
 	2 * power_below(x) : x / power_below(x) < 7.5 ? 5 * power_below(x) : 10 * power_below(x)
 count_text(x) = x < 1000 ? sprintf("%g", x) : x < 999500 ? \
@@ -234,14 +234,18 @@ y_unit = ""
 # what is not measured.
 marks_max = 40
 labels_max = 10
+time_pixels = 536 # the width of such a figure's panel
 if (!exists("level_count")) { level_count = 0 }
-mark_levels = "if (level_count <= marks_max) { do for [k = 1:level_count] { ".\
+# A rate is written where the one before ends, at 6.5 pixels a character.
+mark_levels = "if (level_count <= marks_max) { rate_end = -10.0; do for [k = 1:level_count] { ".\
 	"place = value(sprintf('level_start_%d', k)) / time_unit; ".\
 	"set arrow 100 + k from first place, graph 0 to first place, graph 1 nohead back ".\
 	"linewidth 1 dashtype 14 linecolor rgb '#9aa5b1'; ".\
-	"if (level_count <= labels_max) { set label 100 + k sprintf('%.3g/s', ".\
-	"value(sprintf('level_rate_%d', k))) at first place, graph 1 left offset 0.2, -0.5 ".\
-	"font ',11' textcolor rgb text_color } } }"
+	"rate_text = sprintf('%.3g/s', value(sprintf('level_rate_%d', k))); ".\
+	"rate_at = time_end > 0 ? time_pixels * place * time_unit / time_end : 0; ".\
+	"if (level_count <= labels_max && rate_at >= rate_end) { ".\
+	"rate_end = rate_at + 6.5 * strlen(rate_text) + 6; set label 100 + k rate_text ".\
+	"at first place, graph 1 left offset 0.2, -0.5 font ',11' textcolor rgb text_color } } }"
 mark_shade = " behind fillcolor rgb grid_color fillstyle transparent solid 0.5 noborder }"
 mark_window = "if (exists('window_end') && window_start > 0.005 * time_end) { ".\
 	"set object 101 rectangle from graph 0, graph 0 to ".\
@@ -250,9 +254,10 @@ mark_window = "if (exists('window_end') && window_start > 0.005 * time_end) { ".
 	"set object 102 rectangle from first window_end / time_unit, graph 0 to ".\
 	"graph 1, graph 1".mark_shade
 
-# The axis of time in a unit that keeps its numbers short: `eval time_axis`.
-time_axis = "time_unit = time_end < 1 ? 0.001 : time_end < 300 ? 1 : time_end < 10800 ? 60 : ".\
-	"3600; time_name = time_unit < 1 ? 'ms' : time_unit < 60 ? 's' : ".\
+# The axis of time in a unit that keeps its numbers short: `eval time_axis`. The unit is not an
+# integer: quire sets places in whole seconds, and 50 / 60 is 0.
+time_axis = "time_unit = time_end < 1 ? 0.001 : time_end < 300 ? 1.0 : time_end < 10800 ? ".\
+	"60.0 : 3600.0; time_name = time_unit < 1 ? 'ms' : time_unit < 60 ? 's' : ".\
 	"time_unit < 3600 ? 'min' : 'h'; time_label = 'Time (' . time_name . ')'; ".\
 	"set xrange [0:time_end > 0 ? time_end / time_unit : 1]; ".mark_levels."; ".mark_window
 
@@ -280,13 +285,19 @@ table_open(pixels, rows, panels) = sprintf("height = %d + 24 * %d; ".\
 	"1 - (38.0 + 24 * %d) / height spacing screen 0, 76.0 / height", pixels, rows, \
 	background_color, panels, rows)
 
-# An axis of times, from 0 or logarithmic: `eval log_axis("y", low, high)`, in s.
+# A logarithmic axis of times: `eval log_axis("y", low, high)`, in s. Within a decade 1, 2 and 5
+# would be two tics or fewer, so it has equal steps there.
 log_axis(axis, low, high) = sprintf("set logscale %s; set %srange [%.9g:%.9g]; set %stics (); ".\
-	"decades = log10(%.9g / %.9g); do for [e = floor(log10(%.9g)):ceil(log10(%.9g))] { ".\
+	"decades = log10(1.0 * %.9g / %.9g); ", axis, axis, low, high, axis, high, low).\
+	(high < 10.0 * low ? step_tics(axis, low, high) : power_tics(axis, low, high))
+step_tics(axis, low, high) = sprintf("log_step = tic_of((%.9g - %.9g) / 4.2); ".\
+	"do for [k = int(ceil(%.9g / log_step)):int(floor(%.9g / log_step))] ".\
+	"{ set %stics add (text_of(k * log_step) k * log_step) }", high, low, low, high, axis)
+power_tics(axis, low, high) = sprintf(\
+	"do for [e = floor(log10(%.9g)):ceil(log10(%.9g))] { ".\
 	"do for [m in decades > 4.5 ? '1' : decades > 2.2 ? '1 3' : '1 2 5'] { ".\
 	"at = m * 10.0 ** e; if (at >= %.9g && at <= %.9g && (decades < 7 || e %% 2 == 0)) ".\
-	"{ set %stics add (text_of(at) at) } } }", \
-	axis, axis, low, high, axis, high, low, low, high, low, high, axis)
+	"{ set %stics add (text_of(at) at) } } }", low, high, low, high, axis)
 
 # ---- plans ----
 # Figures over the load of `quire plan` read plan.tsv, and may find set

@@ -1,7 +1,7 @@
 # The prefix-cache hit rate of the runs of `quire sweep` against the tokens that their KV blocks
 # hold, beside what caches of each size find of the trace without an engine (`quire trace cache`).
 # The table has the columns series (1 LRU as engines do it, 2 LRU block by block, 3 FIFO, 4 Belady,
-# 5 infinite, 6 runs), tokens and percent.
+# 5 infinite, 6 runs, 7 runs that rejected requests), tokens and percent.
 if (!exists("quire_style")) {
 	if (ARGC < 2) { print "usage: gnuplot -c sweep_cache.gp OUT.svg TABLE.tsv"; exit status 2 }
 	load ARG0[1:strlen(ARG0) - strlen("sweep_cache.gp")]."style.gp"
@@ -9,7 +9,7 @@ if (!exists("quire_style")) {
 }
 set datafile columnheaders
 runs = 0
-stats table using (column("series") == 6 && column("tokens") > 0 ? column("tokens") : NaN): \
+stats table using (column("series") >= 6 && column("tokens") > 0 ? column("tokens") : NaN): \
 	(column("percent")) nooutput
 if (exists("STATS_records")) { runs = STATS_records }
 if (runs == 0) {
@@ -30,10 +30,13 @@ if (!has_curves && is_one_size) {
 }
 eval note("describe", sprintf("%d runs of %s to %s tokens of KV cache hit %.1f to %.1f %%.", runs, \
 	short_text(x_low * 4), short_text(x_high / 4), y_low, y_high))
+undefine STATS_records
+stats table using (column("series") == 7 ? 1 : NaN) nooutput
+rejecting = exists("STATS_records") ? STATS_records : 0
 stats table using (column("percent")) nooutput
-eval table_open(380, has_curves ? 3 : 1, 1)
-array series_name[6] = ["LRU, as engines do", "LRU, block by block", "FIFO", "optimum (Belady)", \
-	"infinite", "runs"]
+eval table_open(380, has_curves ? 3 + (rejecting > 0) : 1, 1)
+array series_name[7] = ["LRU, as engines do", "LRU, block by block", "FIFO", "optimum (Belady)", \
+	"infinite", "runs", "rejecting runs"]
 set logscale x
 set xrange [x_low:x_high]
 set xtics autofreq
@@ -47,7 +50,10 @@ plot for [k = 1:has_curves ? 5 : 0] table using \
 	(column("series") == k && is_in(0) ? column("tokens") : NaN):"percent" smooth unique \
 	with lines linewidth 1.8 dashtype dash(k) linecolor rgb color(k) title series_name[k], \
 	table using (column("series") == 6 ? column("tokens") : NaN):"percent" with points \
-	pointtype 7 pointsize 0.7 linecolor rgb text_color title series_name[6]
+	pointtype 7 pointsize 0.7 linecolor rgb text_color title series_name[6], \
+	for [k = 1:rejecting > 0 ? 1 : 0] table using \
+	(column("series") == 7 ? column("tokens") : NaN):"percent" with points \
+	pointtype 6 pointsize 0.9 linewidth 1.4 linecolor rgb slo_color title series_name[7]
 x_scale = "log"
 layers = '"layers":["LRU, as engines do","LRU, block by block","FIFO","Belady","infinite"],'
 eval panel("Found", "%%", "Tokens", "")

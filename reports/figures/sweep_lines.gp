@@ -1,9 +1,11 @@
 # Figures of the runs of `quire sweep` against a parameter, as small multiples. The table has the
 # columns panel and curve (from 1), x and y (s for times, % for shares); a panel is a metric or the
-# value of another parameter. quire puts it in front of the script and sets
+# value of another parameter. The curve 0 has again the points of runs that rejected requests: they
+# get a ring. quire puts it in front of the script and sets
 #
 #   panel_total, panel_name_1, ...  titles of the panels
 #   panel_kind_1, ...               time, share or plain
+#   panel_unfinished_1, ...         set where no run of the panel finished
 #   curve_total, curve_name_1, ...  names of the curves
 #   x_title, is_log                 the axis, which has a tic for each value of the parameter:
 #   tic_total, tic_text_1, tic_at_1, ...
@@ -41,7 +43,11 @@ x_high = STATS_max
 is_of(k) = column("panel") == k || is_shared
 array low[panel_total]
 array high[panel_total]
+array values[panel_total]
 do for [k = 1:panel_total] {
+	undefine STATS_records
+	stats table using (column("panel") == k ? column("y") : NaN) nooutput
+	values[k] = exists("STATS_records") ? STATS_records : 0
 	undefine STATS_records
 	stats table using (is_of(k) ? column("y") : NaN) nooutput
 	has_values = exists("STATS_records") && STATS_records > 0
@@ -91,11 +97,19 @@ do for [k = 1:panel_total] {
 		eval y_axis(high[k])
 	}
 	set xlabel (is_lowest(k) ? x_title : "") noenhanced
+	unset label 92
+	if (values[k] == 0) {
+		if (!is_shared) { set ytics () }
+		set label 92 exists(sprintf("panel_unfinished_%d", k)) ? "no run finished" : \
+			"no run has a value" at graph 0.5, graph 0.5 center textcolor rgb text_color
+	}
 	plot for [c = 1:curve_total] table using \
 		(column("panel") == k && column("curve") == c ? column("x") : NaN):"y" \
 		smooth unique with linespoints pointtype marker(c) pointsize 0.6 linewidth 1.8 \
 		dashtype dash(c) linecolor rgb color(c) \
-		title (has_legend ? text_at("curve_name", c, "") : "")
+		title (has_legend ? text_at("curve_name", c, "") : ""), \
+		table using (column("panel") == k && column("curve") == 0 ? column("x") : NaN):"y" \
+		with points pointtype 6 pointsize 1.2 linewidth 1.4 linecolor rgb slo_color notitle
 	x_scale = is_log ? "log" : "linear"
 	eval kind(k) eq "time" ? panel("Value", "s", "Parameter", "") : \
 		kind(k) eq "share" ? panel("Value", "%%", "Parameter", "") : \

@@ -68,6 +68,50 @@ static void add_banner(struct text *page, const struct sweep_file *sweep)
 	}
 }
 
+/* Whether a run before it has the same GPU and KV blocks. */
+static bool is_said(const struct sweep_file *sweep, uint32_t index)
+{
+	const struct sweep_run *own = &sweep->runs[index];
+
+	for (uint32_t i = 0; i < index; i++) {
+		const struct sweep_run *run = &sweep->runs[i];
+		if (run->is_beyond_memory && !(run->kv_blocks.value < own->kv_blocks.value) &&
+			!(run->kv_blocks.value > own->kv_blocks.value) &&
+			strcmp(run->gpu, own->gpu) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The first runs that assume a larger memory, once a number of KV blocks. */
+static void add_beyond_memory(struct text *page, const struct sweep_file *sweep)
+{
+	enum { SAID_MAX = 8 };
+	uint32_t said = 0, beyond = 0;
+
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		const struct sweep_run *run = &sweep->runs[i];
+		beyond += run->is_beyond_memory;
+		if (!run->is_beyond_memory || said == SAID_MAX || is_said(sweep, i)) {
+			continue;
+		}
+		text_add(page, said++ == 0
+				       ? "<p class=\"caution\" id=\"beyond\">Assumed to have "
+					 "more KV blocks than the GPU\u2019s memory has room for: "
+				       : "; ");
+		text_add_number(page, NUMBER_COUNT, run->kv_blocks.has_value, run->kv_blocks.value);
+		text_add(page, " on ");
+		text_add_escaped(page, run->gpu);
+		text_add(page, ", whose memory holds ");
+		text_add_number(page, NUMBER_COUNT, true, run->found_kv_blocks);
+	}
+	if (beyond > 0) {
+		text_format(page, " (%u of %u %s, marked red in the table).</p>\n", beyond,
+			sweep->run_count, word_of_count(sweep->run_count, "run", "runs"));
+	}
+}
+
 /* Whether any run has a value of a metric. */
 static bool has_metric(const struct sweep_file *sweep, uint32_t index)
 {
@@ -198,7 +242,7 @@ static void add_figures(
 			text_add(page, "</td>");
 		}
 	}
-	text_add(page, "<td>");
+	text_add(page, run->is_beyond_memory ? "<td class=\"worse\">" : "<td>");
 	text_add_number(page, NUMBER_COUNT, run->kv_blocks.has_value, run->kv_blocks.value);
 	text_add(page, "</td><td>");
 	text_add_number(page, NUMBER_COUNT, run->gpus.has_value, run->gpus.value);
@@ -280,6 +324,7 @@ enum status page_sweep_write(struct text *page, const struct sweep_file *sweep,
 
 	add_head(page, sweep, sheet->style);
 	add_banner(page, sweep);
+	add_beyond_memory(page, sweep);
 	if (!sweep->is_calibrated) {
 		page_caution(page);
 	}

@@ -209,6 +209,7 @@ static enum status read_runs(
 		sweep->runs = memory_grow(
 			sweep->runs, &capacity, sweep->run_count + 1, sizeof(*sweep->runs));
 		struct sweep_run *run = &sweep->runs[sweep->run_count++];
+		*run = (struct sweep_run){0};
 		TRY(read_run(sweep, table, &columns, run, error));
 	}
 	return error->status;
@@ -226,6 +227,53 @@ static enum status open_runs(struct sweep_file *sweep, struct error *error)
 	}
 	table_reader_close(&table);
 	return status;
+}
+
+/* One entry of beyond_memory, of a run from *place on, which it moves behind that one. */
+static enum status read_beyond(struct sweep_file *sweep, const struct json_object *object,
+	uint32_t *place, struct error *error)
+{
+	struct result_value blocks, found;
+	const char *name = NULL, *gpu = NULL;
+
+	TRY(json_text(object, "run", &name, error));
+	TRY(json_text(object, "gpu", &gpu, error));
+	TRY(field_number(object, "kv_blocks", false, DBL_MAX, &blocks, error));
+	TRY(field_number(object, SUMMARY_FOUND_KV_BLOCKS, false, DBL_MAX, &found, error));
+	while (*place < sweep->run_count && strcmp(sweep->runs[*place].name, name) != 0) {
+		++*place;
+	}
+	if (*place == sweep->run_count) {
+		return json_refuse(
+			object, "run", "a run of " SWEEP_RUNS ", in the order of its rows", error);
+	}
+	struct sweep_run *run = &sweep->runs[(*place)++];
+	run->is_beyond_memory = true;
+	run->found_kv_blocks = found.value;
+	run->gpu = gpu;
+	return STATUS_OK;
+}
+
+static enum status read_beyond_memory(struct sweep_file *sweep, struct error *error)
+{
+	const cJSON *list = json_find(&sweep->root, SUMMARY_BEYOND_MEMORY);
+	const cJSON *node = NULL;
+	uint32_t place = 0, index = 0;
+
+	if (list != NULL && !cJSON_IsArray(list)) {
+		return json_refuse(&sweep->root, SUMMARY_BEYOND_MEMORY, "a list of objects", error);
+	}
+	cJSON_ArrayForEach(node, list)
+	{
+		struct json_object object = {.document = &sweep->summary, .node = node};
+		snprintf(object.path, sizeof(object.path), SUMMARY_BEYOND_MEMORY "[%u]", index++);
+		if (!cJSON_IsObject(node)) {
+			return json_refuse(
+				&sweep->root, SUMMARY_BEYOND_MEMORY, "a list of objects", error);
+		}
+		TRY(read_beyond(sweep, &object, &place, error));
+	}
+	return STATUS_OK;
 }
 
 static enum status read_cache_row(const struct table_reader *table, const uint32_t *columns,
@@ -301,6 +349,7 @@ enum status sweep_file_open(struct sweep_file *sweep, const char *directory, str
 	TRY(read_summary(sweep, error));
 	TRY(provenance_open(&sweep->provenance, directory, error));
 	TRY(open_runs(sweep, error));
+	TRY(read_beyond_memory(sweep, error));
 	return open_cache(sweep, error);
 }
 

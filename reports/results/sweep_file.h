@@ -18,6 +18,8 @@
      status  "complete", or "interrupted": runs are missing
      calibrated  as of summary.json; null while no run is complete
      parameters  [{name, values [texts]}]   in the order of --grid; a name is that of an option
+     beyond_memory  [{run, gpu, kv_blocks, found_kv_blocks}]  the complete runs with more KV blocks
+             than the memory of the GPU has room for, in the order of sweep.tsv; else absent
      trace   as of summary.json: {name, xxh64, requests}
      config  the configuration that all runs share, as of summary.json
 
@@ -109,6 +111,9 @@ struct sweep_run {
 #define SWEEP_MEMBER(name) struct result_value name;
 	SWEEP_SIZE_LIST(SWEEP_MEMBER)
 #undef SWEEP_MEMBER
+	bool is_beyond_memory;	/* it has more KV blocks than the GPU's memory has room for: */
+	double found_kv_blocks; /* these */
+	const char *gpu;	/* whose memory; the document's */
 };
 
 /* A row of cache.tsv: what caches of a size find of all prompt tokens. */

@@ -312,7 +312,7 @@ Test(drawn_scripts, a_sweep_of_one_parameter_is_lines)
 	REQUIRE_LINES(scripts, "3\t1\t256\t2.9952", "7\t1\t256\t2.9952");
 	/* The capacity of the cache's row 6 is 512 * floor(e^2): 3,584 tokens of 803,584. */
 	REQUIRE_LINES(scripts, "1\t3584\t0.3122", "2\t3584\t0.3077", "3\t3584\t0.2676",
-		"4\t3584\t4.6748", "5\t3584\t70", "6\t65536\t2.9952");
+		"4\t3584\t4.6748", "5\t3584\t70", "7\t65536\t2.9952");
 	free(scripts);
 }
 
@@ -395,11 +395,10 @@ Test(drawn_scripts, a_sweep_of_four_parameters_has_panels)
 	make_sweep(folder, "sweep", &made, path);
 	char *scripts = scripts_of_page();
 
-	REQUIRE_LINES(scripts, "panel_total = 6", "panel_name_1 = 'policy mixed, model qwen3-0.6b'",
-		"panel_name_3 = 'policy prefill-first, model qwen3-0.6b'",
-		"panel_name_5 = 'policy vllm, model qwen3-8b'", "curve_total = 3",
-		"curve_name_3 = 'max-num-seqs 128'", "tic_at_3 = 1024", "is_log = 0",
-		"is_shared = 1", "has_legend = 0");
+	REQUIRE_LINES(scripts, "panel_total = 6", "panel_name_1 = 'mixed, qwen3-0.6b'",
+		"panel_name_3 = 'prefill-first, qwen3-0.6b'", "panel_name_5 = 'vllm, qwen3-8b'",
+		"curve_total = 3", "curve_name_3 = 'max-num-seqs 128'", "tic_at_3 = 1024",
+		"is_log = 0", "is_shared = 1", "has_legend = 0");
 	/* 512 / 3512 * 128 / 138 * 1.6 / 2: the second policy and the second model. */
 	REQUIRE_LINES(scripts, "5\t3\t512\t10.8177");
 	free(scripts);
@@ -431,9 +430,11 @@ static void require_drawn_run(const char *scripts, const struct sweep_file *swee
 	for (uint32_t i = 0; i < sweep->parameter_count; i++) {
 		value[i] = sweep->parameters[i].values[run->values[i]];
 	}
+	/* The policy alone fits with its name (made_plan.c). */
 	for (uint32_t i = 2; i < sweep->parameter_count; i++) {
-		text_format(
-			&panel, "%s%s %s", i == 2 ? "" : ", ", sweep->parameters[i].name, value[i]);
+		bool is_short = sweep->parameter_count > 3;
+		text_format(&panel, "%s%s%s%s", i == 2 ? "" : ", ",
+			is_short ? "" : sweep->parameters[i].name, is_short ? "" : " ", value[i]);
 	}
 	snprintf(curve, sizeof(curve), "%s %s", sweep->parameters[1].name, value[1]);
 	while (strcmp(sweep_metrics[rate], "output_tokens_per_s") != 0) {
@@ -537,7 +538,7 @@ static void require_drawn_figures(const char *scripts, const struct sweep_file *
 		double scale = strcmp(metric->unit, "ms") == 0	    ? 1e-3
 			       : strcmp(metric->unit, "share") == 0 ? 100
 								    : 1;
-		if (sweep->parameter_count == 1) {
+		if (sweep->parameter_count == 1 || sweep->parameters[1].value_count == 1) {
 			snprintf(place, sizeof(place), "\n%u\t1\t%s\t", panel,
 				sweep->parameters[0].values[run->values[0]]);
 		} else {
@@ -558,22 +559,24 @@ static void require_drawn_figures(const char *scripts, const struct sweep_file *
 /* The hit rates of the runs beside the curves of caches. */
 static void require_cache_points(const char *scripts, const struct sweep_file *sweep)
 {
-	uint32_t hit_rate, count = 0;
+	uint32_t hit_rate, rejected, count = 0;
 	char row[96];
 
 	require(find_metric("hit_rate", &hit_rate), "no hit rate");
+	require(find_metric("rejected", &rejected), "no rejected requests");
 	for (uint32_t i = 0; i < sweep->run_count; i++) {
 		const struct sweep_run *run = &sweep->runs[i];
 		if (run->metrics[hit_rate].has_value && run->kv_tokens.has_value) {
-			snprintf(row, sizeof(row), "\n6\t%.9g\t%.9g\n", run->kv_tokens.value,
-				100 * run->metrics[hit_rate].value);
+			bool rejects = run->metrics[rejected].value > 0;
+			snprintf(row, sizeof(row), "\n%u\t%.9g\t%.9g\n", rejects ? 7 : 6,
+				run->kv_tokens.value, 100 * run->metrics[hit_rate].value);
 			require(strstr(scripts, row) != NULL, "no point%s", row);
 			count++;
 		}
 	}
 	const char *at = strstr(scripts, "\nseries\ttokens\tpercent\n");
-	for (; at != NULL && (at = strstr(at, "\n6\t")) != NULL; at++) {
-		count--;
+	for (; at != NULL && *at != '\0'; at++) {
+		count -= strncmp(at, "\n6\t", 3) == 0 || strncmp(at, "\n7\t", 3) == 0;
 	}
 	require_equal(count, 0);
 }

@@ -260,6 +260,74 @@ static cJSON *json_in(const struct replay_fixture *fixture, const char *name)
 	return root;
 }
 
+/* Two seeds of a pool that no GPU has room for: one warning, two rows that are marked. */
+Test(sweep, pools_beyond_the_memory_are_warned_of_and_marked)
+{
+	static const char arguments[] =
+		"sweep trace.jsonl " ENGINE " --grid 'kv-blocks=40,9000000;seed=1,2' --out one";
+	static const char warning[] =
+		"warning: 9000000 KV blocks are more than the memory of h200-qwen3-0.6b "
+		"has room for, which is ";
+	struct replay_fixture fixture;
+	struct sweep_file sweep;
+	char path[PATH_BYTES], file[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	for (uint32_t again = 0; again < 2; again++) {
+		struct process_result result = quire_run_in(fixture.folder, arguments);
+		const char *found = strstr(result.err, warning);
+		require(result.code == 0 && found != NULL, "%s", result.err);
+		require(strstr(found + 1, "warning") == NULL, "said twice: %s", result.err);
+		process_result_free(&result);
+	}
+	open_sweep(&fixture, "one", path, &sweep);
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct sweep_run *run = &sweep.runs[i];
+		require(run->is_beyond_memory == (i >= 2), "run %u", i);
+		require(i < 2 || (run->found_kv_blocks > 40 && run->found_kv_blocks < 9000000),
+			"memory for %g", run->found_kv_blocks);
+	}
+	sweep_file_close(&sweep);
+	quire(&fixture, 0, "report one --out one.html", "");
+	path_in(file, fixture.folder, "one.html");
+	char *page = file_read(file, NULL);
+	require(strstr(page, "room for: 9,000,000 on h200-qwen3-0.6b, whose memory holds ") != NULL,
+		"not said");
+	require(strstr(page, "(2 of 4 runs, marked red in the table)") != NULL, "not counted");
+	const char *marked = strstr(page, "<td class=\"worse\">9,000,000</td>");
+	require(marked != NULL, "not marked");
+	require(strstr(marked + 1, "<td class=\"worse\">9,000,000</td>") != NULL, "marked once");
+	require(strstr(page, "<td class=\"worse\">40</td>") == NULL, "40 blocks are marked");
+	free(page);
+	run_shell(&fixture, 0, "rm one.html");
+	quire(&fixture, 0,
+		"sweep trace.jsonl " ENGINE " --grid 'kv-blocks=9000001:9000012:+1' --out two",
+		"warning: likewise 4 more values of KV blocks");
+	close_fixture(&fixture);
+}
+
+/* What lists a run that the table lacks is refused. */
+Test(sweep, an_entry_beyond_the_memory_must_be_a_run)
+{
+	struct replay_fixture fixture;
+	struct sweep_file sweep;
+	struct error error = {0};
+	char path[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 0, "sweep trace.jsonl " ENGINE " --grid kv-blocks=40,9000000 --out one",
+		"2 of 2");
+	run_shell(&fixture, 0,
+		"sed -i 's/\"run\":.*9000000\"/\"run\": \"kv-blocks=9\"/' one/sweep.json");
+	path_in(path, fixture.folder, "one");
+	require(sweep_file_open(&sweep, path, &error) == STATUS_INPUT, "read");
+	require(strstr(error.text, "beyond_memory[0].run: found \"kv-blocks=9\", expected a run of "
+				   "sweep.tsv, in the order of its rows") != NULL,
+		"%s", error.text);
+	sweep_file_close(&sweep);
+	close_fixture(&fixture);
+}
+
 /* sweep.json has a field of the configuration exactly where it is equal in all runs. */
 Test(sweep, the_summary_has_what_all_runs_share)
 {

@@ -188,12 +188,13 @@ Test(figures, figures_and_page_have_the_same_colors)
 	temporary_remove(folder);
 }
 
-/* Runs a script by hand, as its comment teaches, and returns its exit code. */
-static int run_script(const char *script, const char *metric, const char *out,
+/* Runs a script by hand, as its comment teaches, and returns its exit code. settings: commands that
+   come first. */
+static int run_script_with(const char *script, const char *settings, const char *out,
 	const char *const *directories, uint32_t count)
 {
-	char path[64], setting[32];
-	char *argv[16] = {"gnuplot", "-e", setting, "-c", path, (char *)out};
+	char path[64];
+	char *argv[16] = {"gnuplot", "-e", (char *)settings, "-c", path, (char *)out};
 	static char locale[] = "LC_ALL=C.UTF-8";
 	char *environment[] = {locale, NULL};
 	pid_t process = 0;
@@ -201,7 +202,6 @@ static int run_script(const char *script, const char *metric, const char *out,
 	posix_spawn_file_actions_t actions;
 
 	snprintf(path, sizeof(path), "reports/figures/%s", script);
-	snprintf(setting, sizeof(setting), "metric = '%s'", metric == NULL ? "" : metric);
 	for (uint32_t i = 0; i < count; i++) {
 		argv[6 + i] = (char *)directories[i];
 	}
@@ -212,6 +212,15 @@ static int run_script(const char *script, const char *metric, const char *out,
 	require(failure == 0, "gnuplot does not start: %s", strerror(failure));
 	waitpid(process, &state, 0);
 	return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+}
+
+static int run_script(const char *script, const char *metric, const char *out,
+	const char *const *directories, uint32_t count)
+{
+	char setting[32];
+
+	snprintf(setting, sizeof(setting), "metric = '%s'", metric == NULL ? "" : metric);
+	return run_script_with(script, setting, out, directories, count);
 }
 
 /* The largest tables that a replay writes: each figure stays under 300 kB, for one and for eight.
@@ -295,5 +304,197 @@ Test(figures, a_heat_map_does_not_stretch_what_hardly_differs)
 	temporary_folder(folder);
 	require_equal(count_ends(folder, (const double[]){2400, 2410, 2405, 2420}), 0);
 	require_equal(count_ends(folder, (const double[]){100, 2000, 1405, 2420}), 2);
+	temporary_remove(folder);
+}
+
+/* The drawing of a run of 302 s over time, by its own script. */
+static char *draw_over_time(const char *settings)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+	char out[TEMPORARY_PATH_BYTES + 16];
+	const char *directories[] = {path};
+	struct made_result made = made_ordinary;
+
+	temporary_folder(folder);
+	made.bins = 301;
+	make_result(folder, "ramp", &made, path);
+	snprintf(out, sizeof(out), "%s/out.svg", folder);
+	require_equal(run_script_with("kv_use.gp", settings, out, directories, 1), 0);
+	char *svg = file_read(out, NULL);
+	temporary_remove(folder);
+	return svg;
+}
+
+/* Marks of levels stand at their seconds, also where the axis has minutes. */
+Test(figures, levels_are_marked_where_they_start)
+{
+	static const char stroke[] = "stroke='rgb(154, 165, 177)'";
+	double places[6] = {0};
+	uint32_t count = 0;
+	char *svg = draw_over_time(
+		"level_count = 6; level_start_1 = 0; level_start_2 = 50; level_start_3 = 100; "
+		"level_start_4 = 150; level_start_5 = 200; level_start_6 = 250; level_rate_1 = 1; "
+		"level_rate_2 = 3.2; level_rate_3 = 5.4; level_rate_4 = 7.6; level_rate_5 = 9.8; "
+		"level_rate_6 = 12");
+
+	require_has(svg, "Time (min)");
+	const char *at = strstr(svg, stroke);
+	require(at != NULL, "there are no marks");
+	at = strstr(at, "d='") + strlen("d='");
+	const char *end = strchr(at, '\'');
+	for (; count < 6 && (at = strchr(at, 'M')) != NULL && at < end; at++) {
+		places[count++] = strtod(at + 1, NULL);
+	}
+	require_equal(count, 6);
+	for (uint32_t i = 1; i < count; i++) {
+		/* 538 pixels are 302 s. */
+		double distance = places[i] - places[i - 1];
+		require(distance > 88 && distance < 90, "level %u is %g pixels behind", i + 1,
+			distance);
+	}
+	require_has(svg, ">1/s<");
+	require_has(svg, ">3.2/s<");
+	require_has(svg, ">12/s<");
+	free(svg);
+}
+
+/* A rate that would lie over the one before is not written. */
+Test(figures, rates_of_short_levels_do_not_overlap)
+{
+	char *svg = draw_over_time("level_count = 3; level_start_1 = 0; level_start_2 = 10; "
+				   "level_start_3 = 40; level_rate_1 = 1; level_rate_2 = 3.2; "
+				   "level_rate_3 = 5.4");
+
+	require_has(svg, ">1/s<");
+	require_lacks(svg, ">3.2/s<");
+	require_has(svg, ">5.4/s<");
+	free(svg);
+}
+
+/* What quire sets is an integer where it has no fraction: no division may drop one. */
+Test(figures, integers_give_the_same_axes_as_numbers_with_a_fraction)
+{
+	static const struct {
+		const char *code, *printed;
+	} axes[] = {{"x_end = 4; knob = ''; eval load_axis; print x_tic", "0.5\n"},
+		{"x_end = 10; knob = ''; eval load_axis; print x_tic", "2.0\n"},
+		{"print tic_of(19)", "20.0\n"}, {"print tic_of(19.0)", "20.0\n"},
+		{"eval log_axis('y', 2, 5); print sprintf('%.4f', decades)", "0.3979\n"},
+		{"time_end = 400; eval time_axis; print 90 / time_unit", "1.5\n"},
+		{"time_end = 20000; eval time_axis; print 1800 / time_unit", "0.5\n"}};
+
+	for (uint32_t i = 0; i < sizeof(axes) / sizeof(axes[0]); i++) {
+		char command[512], printed[64] = "";
+		snprintf(command, sizeof(command),
+			"gnuplot -e \"load 'reports/figures/style.gp'; %s\" 2>&1", axes[i].code);
+		FILE *pipe = popen(command, "r");
+		require(pipe != NULL, "gnuplot does not start");
+		size_t size = fread(printed, 1, sizeof(printed) - 1, pipe);
+		printed[size] = '\0';
+		require_equal(pclose(pipe), 0);
+		require(strcmp(printed, axes[i].printed) == 0, "%s: %s", axes[i].code, printed);
+	}
+}
+
+/* Draws a table of sweep_lines.gp. */
+static char *draw_lines(const char *settings, const char *rows)
+{
+	char folder[TEMPORARY_PATH_BYTES], table[TEMPORARY_PATH_BYTES];
+	char out[TEMPORARY_PATH_BYTES + 16], text[512];
+	const char *arguments[] = {table};
+
+	temporary_folder(folder);
+	snprintf(text, sizeof(text), "panel\tcurve\tx\ty\n%s", rows);
+	temporary_write(folder, "lines.tsv", text, table);
+	snprintf(out, sizeof(out), "%s/lines.svg", folder);
+	require_equal(run_script_with("sweep_lines.gp", settings, out, arguments, 1), 0);
+	char *svg = file_read(out, NULL);
+	temporary_remove(folder);
+	return svg;
+}
+
+/* Also where no 1, 2 or 5 lies in the range but one. */
+Test(figures, an_axis_of_times_has_three_tics_at_least)
+{
+	static const char *const rows[] = {"1\t1\t1\t700\n1\t1\t2\t1100\n",
+		"1\t1\t1\t990\n1\t1\t2\t1010\n", "1\t1\t1\t0.3\n1\t1\t2\t0.9\n",
+		"1\t1\t1\t0.02\n1\t1\t2\t0.9\n"};
+
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *svg = draw_lines("panel_kind_1 = 'time'", rows[i]);
+		uint32_t tics = occurrences(svg, " s</tspan>") + occurrences(svg, " ms</tspan>");
+		require(tics >= 3 && tics <= 9, "%u tics: %s", tics, rows[i]);
+		free(svg);
+	}
+}
+
+Test(figures, a_panel_without_a_run_says_so)
+{
+	char *svg =
+		draw_lines("panel_total = 3; panel_unfinished_2 = 1", "1\t1\t1\t7\n1\t1\t2\t9\n");
+
+	require_equal(occurrences(svg, "no run finished"), 1);
+	require_equal(occurrences(svg, "no run has a value"), 1);
+	free(svg);
+}
+
+/* A row of the curve 0 is a ring. */
+Test(figures, points_of_runs_that_reject_have_a_ring)
+{
+	static const char ring[] = "rgb(166,  44,   0)";
+	char *svg = draw_lines("", "1\t1\t1\t7\n1\t1\t2\t9\n1\t0\t2\t9\n");
+	char *plain = draw_lines("", "1\t1\t1\t7\n1\t1\t2\t9\n");
+
+	require(occurrences(svg, ring) > occurrences(plain, ring), "no ring: %s", svg);
+	free(svg);
+	free(plain);
+}
+
+/* Two charts of waiting requests count differently; the first says what it leaves out. */
+Test(figures, waiting_sequences_say_whom_they_leave_out)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	char *page = make_page_of(folder, &made_ordinary);
+	require_has(page,
+		"Waiting are those that a step leaves behind when it starts, preempted ones "
+		"too; who arrives while it runs, waits at the router or lost an attempt "
+		"counts in \u201cWhy requests wait\u201d alone.");
+	free(page);
+	temporary_remove(folder);
+}
+
+/* Where the text of a percentile stands, from the top. */
+static double height_of_text(const char *svg, const char *text)
+{
+	const char *found = strstr(svg, text), *at = svg, *last = NULL;
+
+	require(found != NULL, "no '%s'", text);
+	for (; (at = strstr(at, "translate(")) != NULL && at < found; at++) {
+		last = at;
+	}
+	require(last != NULL, "'%s' has no place", text);
+	return strtod(strchr(last, ',') + 1, NULL);
+}
+
+/* The median's text stands above the x axis, not on it. */
+Test(figures, the_median_is_not_written_over_the_axis)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+	char out[TEMPORARY_PATH_BYTES + 16];
+	const char *directories[] = {path};
+	struct made_result made = made_ordinary;
+
+	temporary_folder(folder);
+	snprintf(out, sizeof(out), "%s/out.svg", folder);
+	made.latency_buckets = 3000;
+	make_result(folder, "run", &made, path);
+	require_equal(run_script("latency.gp", "ttft", out, directories, 1), 0);
+	char *svg = file_read(out, NULL);
+	double zero = height_of_text(svg, ">0<"), median = height_of_text(svg, ">p50  ");
+	double half = height_of_text(svg, ">50 %<");
+	require(median <= half + 6, "p50 at %g, 50 %% at %g, 0 at %g", median, half, zero);
+	free(svg);
 	temporary_remove(folder);
 }

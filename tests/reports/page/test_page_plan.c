@@ -209,6 +209,32 @@ Test(page_plan, a_sweep_is_drawn_by_its_parameters)
 	}
 }
 
+/* Runs of 256 and 512 blocks rejected 36 and 67 of 2,200 requests (made_plan.c); the cache's figure
+   draws them hollow. */
+Test(page_plan, a_sweep_says_which_runs_rejected_requests)
+{
+	struct made_sweep made = {.parameters = 1, .values = 2, .has_cache = true};
+	char *page = page_of_sweep(&made);
+
+	require_has(page, "since only what they took counts: r0000 (1.6 %), r0001 (3.0 %). A ring "
+			  "marks them.");
+	require_has(page, "Runs that rejected requests, drawn hollow, count only those that they "
+			  "took: they may lie above the optimum");
+	require_has(page, ">rejecting runs<");
+	free(page);
+}
+
+/* A grid's parameter with one value is no axis. */
+Test(page_plan, a_parameter_with_one_value_is_no_axis)
+{
+	struct made_sweep made = {.parameters = 3, .values = 1};
+	char *page = page_of_sweep(&made);
+
+	require_has(page, "figure-sweep-lines");
+	require_lacks(page, "figure-sweep-1");
+	free(page);
+}
+
 Test(page_plan, failed_runs_of_a_sweep_say_why)
 {
 	struct made_sweep made = {.parameters = 2, .values = 4, .has_failures = true};

@@ -1,0 +1,191 @@
+#include "reports/sweep_axes.h"
+
+#include "engine/base/number.h"
+
+#include <string.h>
+
+/* Longer names of panels are cut (short() of style.gp); more names than these are counted only. */
+enum { PANEL_NAME_MAX = 30, NAMED_MAX = 12, REJECTING_NAMED_MAX = 4 };
+
+/* A share of rejected requests that a figure must not hide. */
+static const double rejecting_from = 0.01;
+
+/* ---- parameters ---- */
+
+const struct sweep_parameter *sweep_axis(const struct sweep_axes *axes, uint32_t axis)
+{
+	return &axes->sweep->parameters[axes->list[axis]];
+}
+
+uint32_t sweep_axis_value(const struct sweep_axes *axes, const struct sweep_run *run, uint32_t axis)
+{
+	return run->values[axes->list[axis]];
+}
+
+/* Bytes up to the last slash of what all values begin with. */
+static size_t common_folders(const struct sweep_parameter *parameter)
+{
+	const char *first = parameter->values[0];
+	size_t same = strlen(first);
+
+	for (uint32_t i = 1; i < parameter->value_count; i++) {
+		size_t bytes = 0;
+		while (bytes < same && parameter->values[i][bytes] == first[bytes]) {
+			bytes++;
+		}
+		same = bytes;
+	}
+	while (same > 0 && first[same - 1] != '/') {
+		same--;
+	}
+	return same;
+}
+
+const char *sweep_value_text(const struct sweep_parameter *parameter, uint32_t index)
+{
+	return parameter->value_count < 2 ? parameter->values[index]
+					  : parameter->values[index] + common_folders(parameter);
+}
+
+/* ---- panels ---- */
+
+uint32_t sweep_panel_count(const struct sweep_axes *axes)
+{
+	uint64_t count = 1;
+
+	for (uint32_t i = 2; i < axes->count; i++) {
+		count *= sweep_axis(axes, i)->value_count;
+		count = count < SWEEP_RUNS_MAX ? count : SWEEP_RUNS_MAX;
+	}
+	return (uint32_t)count;
+}
+
+uint32_t sweep_panel_of(const struct sweep_axes *axes, const struct sweep_run *run)
+{
+	uint64_t panel = 0;
+
+	for (uint32_t i = axes->count; i-- > 2;) {
+		panel = panel * sweep_axis(axes, i)->value_count + sweep_axis_value(axes, run, i);
+		panel = panel < SWEEP_PANELS_MAX ? panel : SWEEP_PANELS_MAX;
+	}
+	return (uint32_t)panel;
+}
+
+static void add_panel_name(
+	const struct sweep_axes *axes, uint32_t panel, bool is_short, struct text *name)
+{
+	for (uint32_t i = 2; i < axes->count; i++) {
+		const struct sweep_parameter *parameter = sweep_axis(axes, i);
+		text_add(name, i > 2 ? ", " : "");
+		if (!is_short) {
+			text_add(name, parameter->name);
+			text_add(name, " ");
+		}
+		text_add(name, sweep_value_text(parameter, panel % parameter->value_count));
+		panel /= parameter->value_count;
+	}
+}
+
+void sweep_panel_name(const struct sweep_axes *axes, uint32_t panel, struct text *name)
+{
+	add_panel_name(axes, panel, axes->has_short_panels, name);
+}
+
+void sweep_axes_find(struct sweep_axes *axes, const struct sweep_file *sweep)
+{
+	*axes = (struct sweep_axes){.sweep = sweep};
+	for (uint32_t i = 0; i < sweep->parameter_count; i++) {
+		if (sweep->parameters[i].value_count > 1) {
+			axes->list[axes->count++] = i;
+		}
+	}
+	axes->count += axes->count == 0;
+	for (uint32_t i = 0; i < sweep_panel_count(axes) && i < SWEEP_PANELS_MAX; i++) {
+		struct text name = {0};
+		add_panel_name(axes, i, false, &name);
+		axes->has_short_panels = axes->has_short_panels || name.byte_count > PANEL_NAME_MAX;
+		text_deinit(&name);
+	}
+}
+
+/* ---- what is left out ---- */
+
+/* " Not drawn: 3 of 11 values of max-num-seqs (9, 10, 11)." */
+void sweep_say_left_out(const struct sweep_axes *axes, struct text *text)
+{
+	const struct sweep_parameter *curves = axes->count > 2 ? sweep_axis(axes, 1) : NULL;
+	uint32_t panels = axes->count > 2 ? sweep_panel_count(axes) : 0;
+
+	if (curves != NULL && curves->value_count > SWEEP_CURVES_MAX) {
+		uint32_t left = curves->value_count - SWEEP_CURVES_MAX;
+		text_format(text, " Not drawn: %u of %u curves, of %s ", left, curves->value_count,
+			curves->name);
+		for (uint32_t i = 0; i < left && i < NAMED_MAX; i++) {
+			text_add(text, i == 0 ? "" : ", ");
+			text_add(text, sweep_value_text(curves, SWEEP_CURVES_MAX + i));
+		}
+		if (left > NAMED_MAX) {
+			text_format(text, " and %u more", left - NAMED_MAX);
+		}
+		text_add(text, "; the table has their runs.");
+	}
+	if (panels > SWEEP_PANELS_MAX) {
+		uint32_t left = panels - SWEEP_PANELS_MAX;
+		text_format(text, " Not drawn: %u of %u panels, of ", left, panels);
+		for (uint32_t i = 0; i < left && i < NAMED_MAX; i++) {
+			text_add(text, i == 0 ? "" : "; ");
+			sweep_panel_name(axes, SWEEP_PANELS_MAX + i, text);
+		}
+		if (left > NAMED_MAX) {
+			text_format(text, " and %u more", left - NAMED_MAX);
+		}
+		text_add(text, "; the table has their runs.");
+	}
+}
+
+/* ---- runs that reject ---- */
+
+double sweep_rejected(const struct sweep_run *run)
+{
+	uint32_t index = 0;
+
+	while (strcmp(sweep_metrics[index], "rejected") != 0) {
+		index++;
+	}
+	return run->metrics[index].has_value ? run->metrics[index].value : 0;
+}
+
+bool sweep_is_rejecting(const struct sweep_file *sweep, const struct sweep_run *run)
+{
+	double rejected = sweep_rejected(run);
+	bool is_known = sweep->trace_requests.has_value && sweep->trace_requests.value > 0;
+
+	return rejected > (is_known ? rejecting_from * sweep->trace_requests.value : 0);
+}
+
+void sweep_say_rejecting(const struct sweep_file *sweep, struct text *text)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		const struct sweep_run *run = &sweep->runs[i];
+		if (!sweep_is_rejecting(sweep, run)) {
+			continue;
+		}
+		if (count++ < REJECTING_NAMED_MAX) {
+			text_add(text, count > 1 ? ", "
+						 : " Runs that rejected more than 1 % of the "
+						   "requests look better than they are, since only "
+						   "what they took counts: ");
+			text_add(text, run->name);
+			if (sweep->trace_requests.has_value && sweep->trace_requests.value > 0) {
+				text_format(text, " (%.1f %%)",
+					100 * sweep_rejected(run) / sweep->trace_requests.value);
+			}
+		}
+	}
+	if (count > REJECTING_NAMED_MAX) {
+		text_format(text, " and %u more", count - REJECTING_NAMED_MAX);
+	}
+	text_add(text, count > 0 ? "." : "");
+}
