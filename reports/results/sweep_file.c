@@ -167,6 +167,19 @@ static enum status read_value(const struct table_reader *table, uint32_t column,
 		table, column, "a value of this parameter in " SWEEP_SUMMARY, error);
 }
 
+/* Shares of a whole. Those of capacity and of limits may be above 1: prefill-first runs more
+   sequences than a step has rows, and a replica may use more than the average one has. */
+static bool is_part(const char *metric)
+{
+	static const char *const beyond[] = {"utilisation", "kv_peak", "seats_peak"};
+	bool is_beyond = false;
+
+	for (uint32_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
+		is_beyond = is_beyond || strcmp(metric, beyond[i]) == 0;
+	}
+	return !is_beyond && strcmp(metric_find(metric)->unit, "share") == 0;
+}
+
 static enum status read_run(const struct sweep_file *sweep, const struct table_reader *table,
 	const struct columns *columns, struct sweep_run *run, struct error *error)
 {
@@ -183,10 +196,8 @@ static enum status read_run(const struct sweep_file *sweep, const struct table_r
 			error);
 	}
 	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
-		bool is_share = strcmp(metric_find(sweep_metrics[i])->unit, "share") == 0;
-		bool is_part = is_share && strcmp(sweep_metrics[i], "utilisation") != 0;
-		cell_number(
-			table, columns->metrics[i], is_part ? 1 : DBL_MAX, &run->metrics[i], error);
+		cell_number(table, columns->metrics[i], is_part(sweep_metrics[i]) ? 1 : DBL_MAX,
+			&run->metrics[i], error);
 	}
 #define READ(name) cell_number(table, columns->name, DBL_MAX, &run->name, error);
 	SWEEP_SIZE_LIST(READ)
