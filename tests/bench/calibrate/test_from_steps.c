@@ -152,6 +152,9 @@ Test(from_steps, bad_logs_get_one_clear_line)
 		{"elapsed_ns\tdecode_rows\tprefill_tokens\n",
 			"log.tsv:1: decode_context_tokens: found elapsed_ns"},
 		{NEEDED "\tdecode_rows\n", "log.tsv:1: decode_rows: found the column twice"},
+		{NEEDED "\tshared_tokens\tshared_tokens\n",
+			"log.tsv:1: shared_tokens: found the column twice"},
+		{"phase\t" NEEDED "\tphase\n", "log.tsv:1: phase: found the column twice"},
 		{NEEDED "\n", "log.tsv: found no step, expected some"},
 		{"phase\t" NEEDED "\nnano\t1\t1\t0\t1\n", "log.tsv: found no step, expected some"},
 		{NEEDED "\n0\t1\t0\t1\n", "log.tsv:2: elapsed_ns: found 0, expected an integer in "

@@ -136,6 +136,20 @@ Test(compare_limits, a_file_has_limits_and_remarks)
 	require_file_error("# nothing\n", "found no limit");
 }
 
+/* A longer line would be read in two pieces: the rest of a remark would be a limit. */
+Test(compare_limits, a_line_of_a_file_has_an_end)
+{
+	enum { LINE_BYTES = 4094 };
+	char content[2 * LINE_BYTES];
+
+	for (uint32_t beyond = 0; beyond < 2; beyond++) {
+		memset(content, '#', LINE_BYTES + beyond);
+		strcpy(content + LINE_BYTES + beyond, "\nhit_rate>=-1pt\n");
+		require_file_error(
+			content, beyond == 0 ? NULL : "limits:1: a line of over 4094 bytes");
+	}
+}
+
 #define SUMMARY(p99, trace)                                                                        \
 	"{\"schema\": \"quire-result-2\", \"config\": {\"gpu\": \"h200\"},\n"                      \
 	" \"trace\": {\"name\": \"t.jsonl\", \"xxh64\": \"" trace "\", \"requests\": 10},\n"       \
