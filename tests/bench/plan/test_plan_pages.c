@@ -149,3 +149,27 @@ Test(plan_pages, are_made_of_each_shape, .timeout = 300)
 	snprintf(line, sizeof(line), "rm -rf '%s'", folder);
 	require_equal(system(line), 0);
 }
+
+/* There are eight colours: the ninth configuration has that of the first. */
+Test(plan_pages, say_where_colours_begin_again, .timeout = 100)
+{
+	static const char *const grids[] = {"8,9,10,11,12,13,14,15", "8,9,10,11,12,13,14,15,16"};
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct process_result made = shell_run(folder,
+			"'" QUIRE_EXECUTABLE "' plan '" QUIRE_SOURCE_DIR
+			"/workloads/traces/demo.jsonl' --max-requests 100 --slo-ttft-ms 2000 "
+			"--replicates 0 --precision 0.5 --grid max-num-seqs=%s --out p%u && "
+			"'" QUIRE_EXECUTABLE "' report p%u --out p.html",
+			grids[i], i, i);
+		require(made.code == 0, "%s", made.err);
+		process_result_free(&made);
+		struct process_result told =
+			shell_run(folder, "grep -c 'colours begin again' p.html");
+		require((told.code == 0) == (i == 1), "%s", told.out);
+		process_result_free(&told);
+	}
+	temporary_remove(folder);
+}
