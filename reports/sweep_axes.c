@@ -110,50 +110,45 @@ void sweep_axes_find(struct sweep_axes *axes, const struct sweep_file *sweep)
 
 /* ---- what is left out ---- */
 
-/* " Not drawn: 3 of 11 values of max-num-seqs (9, 10, 11)." */
+/* " Not drawn: 3 of 11 curves, of max-num-seqs 9, 10, 11; the table has their runs." */
+static void say_not_drawn(const struct sweep_axes *axes, bool is_panels, struct text *text)
+{
+	const struct sweep_parameter *curves = sweep_axis(axes, 1);
+	uint32_t total = is_panels ? sweep_panel_count(axes) : curves->value_count;
+	uint32_t drawn = is_panels ? (uint32_t)SWEEP_PANELS_MAX : (uint32_t)SWEEP_CURVES_MAX;
+
+	if (total <= drawn) {
+		return;
+	}
+	uint32_t left = total - drawn;
+	text_format(
+		text, " Not drawn: %u of %u %s, of ", left, total, is_panels ? "panels" : "curves");
+	if (!is_panels) {
+		text_format(text, "%s ", curves->name);
+	}
+	for (uint32_t i = 0; i < left && i < NAMED_MAX; i++) {
+		text_add(text, i == 0 ? "" : is_panels ? "; " : ", ");
+		if (is_panels) {
+			sweep_panel_name(axes, drawn + i, text);
+		} else {
+			text_add(text, sweep_value_text(curves, drawn + i));
+		}
+	}
+	if (left > NAMED_MAX) {
+		text_format(text, " and %u more", left - NAMED_MAX);
+	}
+	text_add(text, "; the table has their runs.");
+}
+
 void sweep_say_left_out(const struct sweep_axes *axes, struct text *text)
 {
-	const struct sweep_parameter *curves = axes->count > 2 ? sweep_axis(axes, 1) : NULL;
-	uint32_t panels = axes->count > 2 ? sweep_panel_count(axes) : 0;
-
-	if (curves != NULL && curves->value_count > SWEEP_CURVES_MAX) {
-		uint32_t left = curves->value_count - SWEEP_CURVES_MAX;
-		text_format(text, " Not drawn: %u of %u curves, of %s ", left, curves->value_count,
-			curves->name);
-		for (uint32_t i = 0; i < left && i < NAMED_MAX; i++) {
-			text_add(text, i == 0 ? "" : ", ");
-			text_add(text, sweep_value_text(curves, SWEEP_CURVES_MAX + i));
-		}
-		if (left > NAMED_MAX) {
-			text_format(text, " and %u more", left - NAMED_MAX);
-		}
-		text_add(text, "; the table has their runs.");
-	}
-	if (panels > SWEEP_PANELS_MAX) {
-		uint32_t left = panels - SWEEP_PANELS_MAX;
-		text_format(text, " Not drawn: %u of %u panels, of ", left, panels);
-		for (uint32_t i = 0; i < left && i < NAMED_MAX; i++) {
-			text_add(text, i == 0 ? "" : "; ");
-			sweep_panel_name(axes, SWEEP_PANELS_MAX + i, text);
-		}
-		if (left > NAMED_MAX) {
-			text_format(text, " and %u more", left - NAMED_MAX);
-		}
-		text_add(text, "; the table has their runs.");
+	if (axes->count > 2) {
+		say_not_drawn(axes, false, text);
+		say_not_drawn(axes, true, text);
 	}
 }
 
 /* ---- runs that reject ---- */
-
-double sweep_rejected(const struct sweep_run *run)
-{
-	uint32_t index = 0;
-
-	while (strcmp(sweep_metrics[index], "rejected") != 0) {
-		index++;
-	}
-	return run->metrics[index].has_value ? run->metrics[index].value : 0;
-}
 
 bool sweep_is_rejecting(const struct sweep_file *sweep, const struct sweep_run *run)
 {

@@ -45,6 +45,5 @@ void sweep_say_rejecting(const struct sweep_file *sweep, struct text *text);
 
 /* Whether a run rejected more than 1 % of the requests, or any where their number is unknown. */
 bool sweep_is_rejecting(const struct sweep_file *sweep, const struct sweep_run *run);
-double sweep_rejected(const struct sweep_run *run);
 
 #endif

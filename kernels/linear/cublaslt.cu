@@ -279,7 +279,7 @@ static bool sums_in_one_chain(const struct cublaslt_api *api, const cublasLtMatm
 	       splits <= 1 && scheme == CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
-static cublasStatus_t query_heuristic(struct cublaslt *context, const struct plan *plan,
+static cublasStatus_t query_heuristic(const struct cublaslt *context, const struct plan *plan,
 	cublasLtMatmulPreference_t preference, cublasLtMatmulHeuristicResult_t *results, int *count)
 {
 	uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE;
@@ -295,7 +295,7 @@ static cublasStatus_t query_heuristic(struct cublaslt *context, const struct pla
 }
 
 /* The candidates of the library's heuristic, best first, without workspace or reduction scheme. */
-static cublasStatus_t list_candidates(struct cublaslt *context, const struct plan *plan,
+static cublasStatus_t list_candidates(const struct cublaslt *context, const struct plan *plan,
 	cublasLtMatmulHeuristicResult_t *results, int *count)
 {
 	cublasLtMatmulPreference_t preference = NULL;
@@ -478,36 +478,42 @@ static int time_launches(const struct cublaslt *context, const struct plan *plan
 	return (int)cudaEventElapsedTime(ms, watch->begin, watch->end);
 }
 
-/* Gives a plan the fastest of the library's candidates and of `larger`, the algorithm of the next
-   larger number of rows. With the latter fewer rows take no longer than more. */
-static int choose_fastest(struct cublaslt *context, struct plan *plan,
+/* Gives a plan an algorithm if that takes less than *least, which it becomes. */
+static int take_faster(const struct cublaslt *context, struct plan *plan,
+	const cublasLtMatmulAlgo_t *algorithm, const struct stopwatch *watch, float *least)
+{
+	float ms;
+
+	CUDA_TRY(time_launches(context, plan, algorithm, watch, &ms));
+	if (ms < *least) {
+		*least = ms;
+		plan->algorithm = *algorithm;
+	}
+	return 0;
+}
+
+/* Gives a plan, which has the library's first choice, the fastest of its candidates and of
+   `larger`, the algorithm of the next larger number of rows. With the latter fewer rows take no
+   longer than more, but for what timed_share leaves to the first choice. */
+static int choose_fastest(const struct cublaslt *context, struct plan *plan,
 	const cublasLtMatmulAlgo_t *larger, const struct stopwatch *watch)
 {
 	cublasLtMatmulHeuristicResult_t results[CANDIDATES_MAX];
-	float least = INFINITY;
-	int count = 0, timed = 0;
+	float least;
+	int count = 0, seen = 0;
 
+	CUDA_TRY(time_launches(context, plan, &plan->algorithm, watch, &least));
+	least *= timed_share;
 	CUDA_TRY(failure(list_candidates(context, plan, results, &count)));
-	for (int i = -1; i < count && timed < TIMED_CANDIDATES; i++) {
-		const cublasLtMatmulAlgo_t *algorithm = i < 0 ? &plan->algorithm : &results[i].algo;
-		float ms;
-		if (i >= 0 && (!sums_in_one_chain(&context->api, algorithm) || timed++ == 0)) {
-			continue; /* the first one is that of the plan */
+	for (int i = 0; i < count && seen < TIMED_CANDIDATES; i++) {
+		if (!sums_in_one_chain(&context->api, &results[i].algo)) {
+			continue;
 		}
-		CUDA_TRY(time_launches(context, plan, algorithm, watch, &ms));
-		if (i < 0) {
-			least = timed_share * ms;
-		} else if (ms < least) {
-			least = ms;
-			plan->algorithm = *algorithm;
+		if (seen++ > 0) { /* the first one is that of the plan */
+			CUDA_TRY(take_faster(context, plan, &results[i].algo, watch, &least));
 		}
 	}
-	if (larger != NULL) {
-		float ms;
-		CUDA_TRY(time_launches(context, plan, larger, watch, &ms));
-		plan->algorithm = ms < least ? *larger : plan->algorithm;
-	}
-	return 0;
+	return larger == NULL ? 0 : take_faster(context, plan, larger, watch, &least);
 }
 
 /* ---- preparing ---- */
@@ -539,6 +545,7 @@ static int prepare_sizes(struct cublaslt *context, const uint32_t *sizes, uint32
 		struct plan *plan;
 		shape.row_count = sizes[i];
 		CUDA_TRY(failure(find_plan(context, &shape, bias, &plan)));
+		/* rows of the weight stand in for the input */
 		if (is_timed(plan) && rows <= TIMED_ROWS_MAX && rows <= plan->output_count) {
 			CUDA_TRY(failure(set_rows(&context->api, plan, rows)));
 			CUDA_TRY(choose_fastest(context, plan, has_larger ? &before : NULL, watch));

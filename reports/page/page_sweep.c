@@ -123,31 +123,14 @@ static bool has_metric(const struct sweep_file *sweep, uint32_t index)
 	return false;
 }
 
-static uint32_t metric_index(const char *name)
-{
-	uint32_t index = 0;
-
-	while (strcmp(sweep_metrics[index], name) != 0) {
-		index++;
-	}
-	return index;
-}
-
-static double rejected_by(const struct sweep_run *run)
-{
-	const struct result_value *value = &run->metrics[metric_index("rejected")];
-
-	return value->has_value ? value->value : 0;
-}
-
 static double fewest_rejected(const struct sweep_file *sweep)
 {
 	double fewest = DBL_MAX;
 
 	for (uint32_t i = 0; i < sweep->run_count; i++) {
 		const struct sweep_run *run = &sweep->runs[i];
-		if (run->status == SWEEP_RUN_COMPLETE && rejected_by(run) < fewest) {
-			fewest = rejected_by(run);
+		if (run->status == SWEEP_RUN_COMPLETE && sweep_rejected(run) < fewest) {
+			fewest = sweep_rejected(run);
 		}
 	}
 	return fewest;
@@ -162,7 +145,7 @@ static bool find_best(const struct sweep_file *sweep, uint32_t index, double few
 
 	for (uint32_t i = 0; i < sweep->run_count && better != 0; i++) {
 		const struct result_value *value = &sweep->runs[i].metrics[index];
-		bool counts = value->has_value && rejected_by(&sweep->runs[i]) <= fewest;
+		bool counts = value->has_value && sweep_rejected(&sweep->runs[i]) <= fewest;
 		bool is_better = counts && (!is_found || (value->value - *best) * better > 0);
 		*best = is_better ? value->value : *best;
 		is_found = is_found || counts;
@@ -180,7 +163,7 @@ static void order_metrics(uint32_t *order)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < sizeof(leading) / sizeof(leading[0]); i++) {
-		order[count] = metric_index(leading[i]);
+		order[count] = sweep_metric_index(leading[i]);
 		is_placed[order[count++]] = true;
 	}
 	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
@@ -205,11 +188,11 @@ static const char *color_of(
 {
 	const struct result_value *value = &run->metrics[index];
 
-	if (index == metric_index("rejected") && value->value > 0) {
+	if (index == sweep_metric_index("rejected") && value->value > 0) {
 		return " class=\"worse\"";
 	}
 	return columns->has_best[index] && value->has_value &&
-			       rejected_by(run) <= columns->fewest_rejected &&
+			       sweep_rejected(run) <= columns->fewest_rejected &&
 			       !(value->value < columns->best[index]) &&
 			       !(value->value > columns->best[index])
 		       ? " class=\"better\""

@@ -14,6 +14,23 @@ const char *const sweep_metrics[SWEEP_METRIC_COUNT] = {
 #undef SWEEP_NAME
 };
 
+uint32_t sweep_metric_index(const char *name)
+{
+	uint32_t index = 0;
+
+	while (strcmp(sweep_metrics[index], name) != 0) {
+		index++;
+	}
+	return index;
+}
+
+double sweep_rejected(const struct sweep_run *run)
+{
+	const struct result_value *value = &run->metrics[sweep_metric_index("rejected")];
+
+	return value->has_value ? value->value : 0;
+}
+
 const char *const sweep_run_statuses[SWEEP_RUN_STATUS_COUNT + 1] = {
 #define SWEEP_NAME(name, text) text,
 	SWEEP_RUN_STATUS_LIST(SWEEP_NAME)

@@ -116,6 +116,12 @@ struct sweep_run {
 	const char *gpu;	/* whose memory; the document's */
 };
 
+/* The place of a metric of the list in sweep_metrics. */
+uint32_t sweep_metric_index(const char *name);
+
+/* Requests that a run rejected; 0 where that is not known. */
+double sweep_rejected(const struct sweep_run *run);
+
 /* A row of cache.tsv: what caches of a size find of all prompt tokens. */
 #define SWEEP_CACHE_LIST(X)                                                                        \
 	X(capacity_tokens)                                                                         \
