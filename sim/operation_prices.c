@@ -137,12 +137,6 @@ struct operation_rows operation_rows_of(const struct step_counts *counts)
 	};
 }
 
-/* Tiles of a product's tokens behind the first one. */
-static inline double further_tiles(double tokens)
-{
-	return tokens > 0 ? (double)(u64_divide_up((uint64_t)tokens, PRODUCT_TILE) - 1) : 0;
-}
-
 void operation_step_rows(struct operation_step *out, const struct operation_floors *floors,
 	const struct operation_rows *rows, bool is_ahead)
 {
@@ -161,7 +155,7 @@ void operation_step_rows(struct operation_step *out, const struct operation_floo
 	at[OPERATION_VARIABLE_PRODUCTS] =
 		operation_floor(floors->products, floors->product_token, tokens);
 	at[OPERATION_VARIABLE_EAGER_TOKENS] = tokens;
-	at[OPERATION_VARIABLE_EAGER_TILES] = further_tiles(tokens);
+	at[OPERATION_VARIABLE_EAGER_TILES] = (double)product_tiles((uint64_t)tokens);
 	at[OPERATION_VARIABLE_MIXED_ROWS] = is_mixed ? rows->decodes : 0;
 	at[OPERATION_VARIABLE_PROMPTS] = rows->prompts;
 	at[OPERATION_VARIABLE_SAMPLES] = is_eager ? rows->samples : padded;

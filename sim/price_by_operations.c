@@ -204,13 +204,14 @@ static inline struct whole whole_of(struct operation_pricer *pricer, struct oper
 	const struct operation_floors *floors = &pricer->floors;
 
 	operation_step_rows(step, floors, rows, is_ahead);
-	double fixed = operation_floor(floors->products, floors->product_token,
-			       rows->decodes + rows->tokens) +
-		       operation_floor(floors->head, floors->head_row, rows->samples);
+	double tokens = rows->decodes + rows->tokens;
+	double head = operation_floor(floors->head, floors->head_row, rows->samples);
+	double base = operation_products_base(floors, tokens);
+	double products = operation_floor(floors->products, floors->product_token, tokens);
 	double host = section_ns(&pricer->sections[OPERATION_SECTION_HOST], step);
 	double priced =
 		section_ns(&pricer->sections[OPERATION_SECTION_LAUNCH], step) + attention + host;
-	return (struct whole){.ns = fixed + most(priced, floor), .host = host};
+	return (struct whole){.ns = head + most(base + priced, products + floor), .host = host};
 }
 
 static struct whole mixed_of(struct operation_pricer *pricer, struct operation_step *step,

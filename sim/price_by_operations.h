@@ -12,12 +12,12 @@
      of a mixed step              whole(step), but at least the dearer and at most 1.25 times the
                                   sum of the decode rows alone and the prompts alone
 
-     whole(step) = max(floors of all operations,
-                       floors of products and lm_head + sum of price * basis function)
+     whole(step) = floor of lm_head + max(floors of all other operations,
+                                          base of products + sum of price * basis function)
 
-   Prices are 0 or more, and floors and basis functions do not fall when a row, a token or a context
-   is added. So neither does the price, but where more shared tokens make the engine read them once;
-   and it is never below the floors.
+   Prices are 0 or more, and floors, base and basis functions do not fall when a row, a token or a
+   context is added. So neither does the price, but where more shared tokens make the engine read
+   them once; and it is never below the floors.
 
    + - * / on doubles in one order only, so every machine computes the same nanoseconds. */
 

@@ -13,8 +13,8 @@ extern const struct embedded_file sim_profiles[];
 extern const uint32_t sim_profiles_count;
 
 #define PROFILE_SCHEMA "quire-gpu-1"
-#define CALIBRATED_SCHEMA "quire-calibrated-2"
-#define CURVES_SCHEMA "quire-calibrated-1" /* could cost less than nothing */
+#define CALIBRATED_FORM "quire-calibrated-" /* the same numbers mean other prices in each */
+#define CALIBRATED_SCHEMA CALIBRATED_FORM "3"
 
 uint32_t gpu_profile_count(void)
 {
@@ -163,7 +163,7 @@ static enum status read_profile(
 	json_root(&root, document, error);
 	TRY(json_text(&root, "schema", &schema, error));
 	out->is_calibrated = strcmp(schema, CALIBRATED_SCHEMA) == 0;
-	if (strcmp(schema, CURVES_SCHEMA) == 0) {
+	if (!out->is_calibrated && strncmp(schema, CALIBRATED_FORM, strlen(CALIBRATED_FORM)) == 0) {
 		return json_refuse(&root, "schema",
 			"\"" CALIBRATED_SCHEMA "\": make the profile again from its points, "
 			"quire calibrate --points DIR/points.tsv",

@@ -145,7 +145,8 @@ static double ns_of(struct operation_pricer *pricer, const struct step_counts *c
 /* Edges between a step and the same with one row or prompt token more, as bits. */
 static uint32_t edges_between(const struct place *place, bool is_row)
 {
-	bool is_full = place->tokens > 0 && (place->rows + place->tokens) % PRODUCT_TILE == 0;
+	uint64_t all = place->rows + place->tokens;
+	bool is_full = place->tokens > 0 && product_tiles(all) != product_tiles(all + 1);
 	uint32_t edges = is_full ? 1U << PRICE_EDGE_product_tile : 0;
 
 	if (is_row) {

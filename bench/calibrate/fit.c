@@ -39,9 +39,8 @@ static const double graph_parts[] = {0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 
    Behind the last of these parts a step may jump by what that takes. */
 static const double logged_graph_parts[] = {512, 528};
 static const double logged_reread_parts[] = {1024, 2048, 4096, 8192, 16384, 65536};
-static const double token_parts[] = {
-	0, 32, 64, 128, 192, 256, 320, 384, 512, 768, 1024, 2048, 4096};
-static const double tile_parts[] = {0, 1, 2, 4, 8};
+static const double token_parts[] = {0, 16, 32, 64, 128, 192, 256, 512, 768, 1024, 2048, 4096};
+static const double tile_parts[] = {0, 1, 2, 3, 4, 6, 10};
 static const double mixed_parts[] = {0, 8, 32, 128};
 static const double sample_parts[] = {0, 16, 64, 128};
 static const double reread_parts[] = {4096, 65536, 16777216};
@@ -253,7 +252,7 @@ static void add_point(struct system *system, const struct operation_prices *pric
 	double *basis = &system->basis[row * system->count];
 	double tokens = (double)(point->counts.decode_rows + point->counts.prefill_tokens);
 	double fixed =
-		operation_floor(floors->products, floors->product_token, tokens) +
+		operation_products_base(floors, tokens) +
 		operation_floor(floors->head, floors->head_row, (double)point->counts.sampled_rows);
 
 	step_of(&step, floors, &prices->sharing, point);

@@ -28,6 +28,14 @@ def shown(name, form, value):
     return form % (float(value) * (100 if name in PERCENT else 1))
 
 
+def shown_of_rounded(name, form, value):
+    """What may be printed of a number that the file has rounded: where that is the middle between two
+    printed ones, either."""
+    if value in ("-", None):
+        return {"-"}
+    return {shown(name, form, float(value) * (1 + off)) for off in (-1e-9, 1e-9)}
+
+
 def check_probes(lines, rows, answer):
     """lines: of the table of loads. rows: of plan.tsv, of the best configuration's own search."""
     searched = {}
@@ -46,7 +54,9 @@ def check_probes(lines, rows, answer):
         for i, (name, form) in enumerate(zip(COLUMNS, FORMATS)):
             # alone, nothing is offered; the first column then has the finished requests
             if not (name == "offered_requests_per_s" and row[name] == "-"):
-                expect(f"load {load}, {name}", rest[i], shown(name, form, row[name]))
+                may_be = shown_of_rounded(name, form, row[name])
+                expect(f"load {load}, {name}", rest[i],
+                       rest[i] if rest[i] in may_be else shown(name, form, row[name]))
         expect(f"load {load}, verdict", rest[7], "passes" if row["passes"] == "1" else "fails")
         passing = answer["lowest_pass"] if answer["is_least"] else answer["highest_pass"]
         is_pass = load != "1 at a time" and passing is not None and \

@@ -448,7 +448,14 @@ static double naive_host(
 	       RAMP(host_context, (double)counts->decode_context_tokens);
 }
 
-/* Products of all layers, lm_head and what else the rows of a step take. */
+/* Quarter, half, whole and further tiles of 128 tokens, numbered from 0. */
+static double naive_tiles(double tokens)
+{
+	return tokens <= 32 ? 0 : tokens <= 64 ? 1 : 1 + ceil(tokens / 128);
+}
+
+/* What the rows of a step take beside their attention. *floor: products of all layers and lm_head
+   at the limits. */
 static double naive_launch(
 	const struct operation_prices *prices, const struct step_counts *counts, double *floor)
 {
@@ -456,20 +463,21 @@ static double naive_launch(
 	double tokens = (double)counts->prefill_tokens, samples = (double)counts->sampled_rows;
 	double weights = 7 * (512. * (512 + 2 * 256) + 512. * 512 + 3 * 512. * 1024);
 	double read = prices->limits.read_rate, flops = prices->limits.flop_rate * 1000;
-	double products = rows + tokens > 0
-				  ? fmax(2 * weights / read, 2 * weights * (rows + tokens) / flops)
-				  : 0;
+	double reading = 2 * weights / read, computing = 2 * weights * (rows + tokens) / flops;
+	double products = rows + tokens > 0 ? fmax(reading, computing) : 0;
+	double base = rows + tokens > 0 ? fmax(reading, computing - reading / 2) : 0;
 	double head =
 		samples > 0 ? fmax(2 * 512. * 5000 / read, 2 * 512. * 5000 * samples / flops) : 0;
 	double padded = naive_padded(counts->decode_rows);
 
 	*floor = products + head;
 	if (counts->prefill_tokens == 0) {
-		return RAMP(graph, rows > 0) + RAMP(graph_rows, padded) + RAMP(samples, padded);
+		return base + head + RAMP(graph, rows > 0) + RAMP(graph_rows, padded) +
+		       RAMP(samples, padded);
 	}
-	return RAMP(eager, 1) + RAMP(eager_mixed, rows > 0) + RAMP(eager_products, products) +
-	       RAMP(eager_tokens, tokens + rows) +
-	       RAMP(eager_tiles, ceil((tokens + rows) / 128) - 1) + RAMP(eager_decodes, rows) +
+	return base + head + RAMP(eager, 1) + RAMP(eager_mixed, rows > 0) +
+	       RAMP(eager_products, products) + RAMP(eager_tokens, tokens + rows) +
+	       RAMP(eager_tiles, naive_tiles(tokens + rows)) + RAMP(eager_decodes, rows) +
 	       RAMP(eager_decode, rows) + RAMP(eager_rows, prompts) + RAMP(samples, samples);
 }
 
@@ -482,7 +490,7 @@ static double naive_whole(const struct operation_prices *prices, const struct st
 		naive_prompts(prices, counts, &computed) + naive_host(prices, counts, is_ahead);
 
 	*roofline = fixed + read + computed;
-	return fmax(fixed + priced, *roofline);
+	return fmax(priced, *roofline);
 }
 
 /* Price of a step: GPU and host. */
