@@ -58,6 +58,32 @@ static char *with_text(const char *text, const char *old, const char *fresh)
 	RUN((fixture)->trace, "--runner", "tape", "--tape", tape, "--out", out, "--steps",         \
 		"--force")
 
+/* Millionths are recorded as decimals. Read again each is the number that it was written from,
+   whether its product with a million comes out above or below that. */
+Test(replay_tape_cli, every_decimal_that_was_recorded_is_the_same_again)
+{
+	static const char *const decimals[] = {
+		"1.001", "1.003", "0.1", "0.3", "2.000003", "9.999999", "64.000001", "1.1"};
+	struct replay_fixture fixture;
+	char played[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	path_in(played, fixture.folder, "played");
+	for (uint32_t i = 0; i < sizeof(decimals) / sizeof(decimals[0]); i++) {
+		require_good(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps", "--force",
+			"--speedup", decimals[i]));
+		require_good(RUN_TAPE(&fixture, fixture.out, played));
+		require_same_file(fixture.out, played, RESULT_STEPS);
+		cJSON *summary = read_summary(played);
+		const cJSON *config = cJSON_GetObjectItem(summary, SUMMARY_CONFIG);
+		double speedup = cJSON_GetObjectItem(config, "speedup")->valuedouble;
+		require(speedup == strtod(decimals[i], NULL), "%s became %.9g", decimals[i],
+			speedup);
+		cJSON_Delete(summary);
+	}
+	replay_fixture_close(&fixture);
+}
+
 Test(replay_tape_cli, a_tape_decides_what_was_recorded)
 {
 	struct replay_fixture fixture;

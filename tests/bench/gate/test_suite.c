@@ -55,6 +55,10 @@ Test(suite, a_case_takes_what_it_lacks_from_the_defaults)
 	require_equal(b->limits.count, 0);
 	require_equal(b->measures[COST_INSTRUCTIONS], false);
 	require(b->cost_limit[COST_INSTRUCTIONS] == 0.02, "%g", b->cost_limit[COST_INSTRUCTIONS]);
+	/* Shares, of which bench/gate/README.md gives the percent. */
+	require(a->cost_limit[COST_INSTRUCTIONS] == 0.01, "%g", a->cost_limit[COST_INSTRUCTIONS]);
+	require(b->cost_limit[COST_CPU_TIME] == 0.03, "%g", b->cost_limit[COST_CPU_TIME]);
+	require(b->cost_limit[COST_PEAK_MEMORY] == 0.05, "%g", b->cost_limit[COST_PEAK_MEMORY]);
 	require(suite.cases[2].tape == b, "another tape");
 	cr_assert_str_eq(suite.cases[3].trace, "/of/all.jsonl");
 	suite_close(&suite);
