@@ -469,6 +469,27 @@ Test(gate, instructions_are_shared_by_steps_and_by_requests)
 	close_folder(folder);
 }
 
+/* The other program is quire, but its fourth step has a thousand prompt tokens too many. */
+Test(gate, the_first_other_step_of_another_program_is_named)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	write_suite(folder, "{\"cases\": [" SMALL("one", "") "]}");
+	shell(folder, "cat >other <<'END'\n"
+		      "#!/bin/sh\n"
+		      "'" QUIRE_EXECUTABLE "' \"$@\" || exit\n"
+		      "while [ \"$1\" != --out ]; do shift; done\n"
+		      "awk -F '\\t' -v OFS='\\t' 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "
+		      "\"prefill_tokens\") c = i } NR == 5 { $c += 1000 } 1' \"$2/steps.tsv\" "
+		      ">steps.new\n"
+		      "mv steps.new \"$2/steps.tsv\"\n"
+		      "END\nchmod +x other");
+	require_gate(folder, "--jobs 1 --against @/other", 1,
+		WORDS("BEHAVIOR_CHANGED", "step 3: prefill_tokens was 10"));
+	close_folder(folder);
+}
+
 /* A figure of the baseline that is changed by hand: the same steps are counted differently. */
 Test(gate, figures_of_the_same_steps_must_be_equal)
 {

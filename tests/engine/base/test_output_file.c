@@ -150,6 +150,12 @@ Test(output_file, is_no_input_of_the_command)
 	output_file_abandon(&output);
 	require_text("precious\n");
 	require_names("file\ninput\n");
+	/* A link is another file, but who writes to it means the one that it leads to. */
+	require(unlink(path) == 0 && symlink("input", path) == 0, "no link");
+	require_equal(output_file_open(&output, path, &error), STATUS_FILE);
+	require(strstr(error.text, "is read by this command") != NULL, "%s", error.text);
+	output_file_abandon(&output);
+	require_text("precious\n");
 }
 
 /* ---- inputs ---- */
