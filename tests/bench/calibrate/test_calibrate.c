@@ -1227,6 +1227,30 @@ Test(calibrate_command, a_profile_is_for_the_ranks_that_it_measured)
 	free(text);
 }
 
+/* What a plan says that it takes is what its steps take, by the same prices: in a pool that cuts
+   scenes short, and in one that holds them all. */
+Test(calibrated, a_plan_takes_as_long_as_it_says)
+{
+	static const uint32_t pools[] = {100, 600, 4496};
+
+	for (uint32_t i = 0; i < sizeof(pools) / sizeof(pools[0]); i++) {
+		double said, taken;
+		struct process_result result = shell_run(folder,
+			"'%s' calibrate --runner sim --model qwen3-0.6b --kv-blocks %u --name x "
+			"--out c --force >said 2>&1 && sed -n 's/.* about \\([0-9]*\\) s on a "
+			"GPU.*/\\1/p' said && awk -F '\\t' 'FNR == 1 { for (i = 1; i <= NF; i++) "
+			"if ($i == \"elapsed_ns\") c = i; next } { t += $c } END { print t / 1e9 "
+			"}' "
+			"c/run/steps.tsv c/run_ahead/steps.tsv",
+			QUIRE_EXECUTABLE, pools[i]);
+		require(result.code == 0 && sscanf(result.out, "%lf %lf", &said, &taken) == 2,
+			"%s%s", result.out, result.err);
+		require(fabs(said - taken) < 0.5 + 0.06 * taken, "%u blocks: %g s, of %g", pools[i],
+			said, taken);
+		process_result_free(&result);
+	}
+}
+
 static char *plan_of(const char *options)
 {
 	char arguments[256], path[TEMPORARY_PATH_BYTES + 32];
