@@ -125,6 +125,61 @@ static void body(struct prop *prop, const void *context)
 	}
 }
 
+/* A step that ends while the next is decided already has the cause that its own decision found, and
+   not that of the next: of three requests for one seat the others wait for it until the last. */
+Test(engine_async, a_step_keeps_the_cause_of_its_own_waits)
+{
+	const struct policy_defaults *own = &policy_vllm.defaults;
+
+	for (uint32_t is_async = 0; is_async < 2; is_async++) {
+		struct engine_config config = {.policy = &policy_vllm,
+			.allocation = own->allocation,
+			.strategies = {.free_order = own->free_order,
+				.equal_blocks = own->equal_blocks,
+				.has_null_block = own->has_null_block},
+			.block_size = 4,
+			.kv_block_count = 40,
+			.max_num_seqs = 1,
+			.max_num_batched_tokens = 20,
+			.max_model_len = PROMPT_MAX + ANSWER_MAX + 1,
+			.eos_token_id = -1,
+			.is_async = is_async != 0};
+		static const int32_t prompt[5];
+		struct kv_oracle oracle;
+		struct engine *engine;
+		struct error error = {0};
+		struct step_time time;
+		uint32_t waits = 0;
+		kv_oracle_init(&oracle, &config, REQUESTS, 1000, 7);
+		const struct runner runner = kv_oracle_runner(&oracle);
+		require(engine_open(&engine, &config, &runner, &error) == STATUS_OK, "%s",
+			error.text);
+		for (uint32_t i = 0; i < 3; i++) {
+			const struct request request = {.id = i,
+				.prompt = prompt,
+				.prompt_count = 5,
+				.max_tokens = 6,
+				.temperature = 1,
+				.ignore_eos = true};
+			require_equal(engine_add(engine, &request, NULL), FIT_OK);
+			kv_oracle_add(&oracle, &request);
+		}
+		while (engine_has_work(engine)) {
+			require(engine_step(engine, &time, &error) == STATUS_OK, "%s", error.text);
+			const struct step_decisions decisions = engine_decisions(engine);
+			if (decisions.counts->waiting > 0) {
+				require_equal(decisions.wait_cause, WAIT_SEATS);
+				waits++;
+			}
+			while (engine_take_finished(engine) != NULL) {
+			}
+		}
+		require(waits >= 10, "%u steps with requests that wait", waits);
+		engine_close(engine);
+		kv_oracle_deinit(&oracle);
+	}
+}
+
 Test(engine_async, runners_read_what_was_computed)
 {
 	struct prop_options options = {

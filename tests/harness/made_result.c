@@ -167,11 +167,11 @@ void made_summary(struct text *out, const struct made_result *made)
 		snprintf(ranks, sizeof(ranks), "\"tensor_parallel_size\": %u, ", made->ranks);
 	}
 	text_format(out,
-		"{\"schema\": \"quire-result-2\", \"status\": \"%s\", \"failure\": \"device "
-		"lost\",\n"
+		"{\"schema\": \"quire-result-2\", \"status\": \"%s\", \"failure\": \"%s\",\n"
 		"\"config\": {\"model\": \"qwen3-0.6b\", \"runner\": \"%s\", \"gpu\": \"%s\",\n"
 		"%s\"policy\": \"mixed\", \"kv_blocks\": %llu, \"seed\": %llu},\n",
-		made->status, made->runner == NULL ? "sim" : made->runner,
+		made->status, made->failure == NULL ? "device lost" : made->failure,
+		made->runner == NULL ? "sim" : made->runner,
 		made->device == NULL ? "h200" : "device", ranks,
 		(unsigned long long)made->kv_blocks, (unsigned long long)made->seed);
 	text_format(out,

@@ -18,6 +18,7 @@ struct made_result {
 	uint32_t ranks;	   /* 0: the configuration lacks them */
 	uint32_t replicas; /* of a fleet; 0: it is none */
 	const char *status;
+	const char *failure; /* NULL: device lost */
 	const char *verdict;
 	const char *trace_name;
 	bool is_calibrated;

@@ -471,6 +471,9 @@ Test(replay_cli, wrong_options_are_reported_in_one_line)
 	}
 	require_refused(RUN("--out", fixture.out), "TRACE");
 	require_refused(RUN(fixture.trace, "--out", ""), "--out");
+	require_refused(RUN_SMALL(fixture.trace, "--out", fixture.out, "--warmup", "3",
+				"--cooldown", "2", "--max-requests", "5"),
+		"--warmup 3 and --cooldown 2 leave nothing of 5 requests");
 	replay_fixture_close(&fixture);
 }
 
@@ -743,6 +746,8 @@ static void require_interrupted(int signal_number)
 	require(kill(process.id, signal_number) == 0, "it has ended already");
 	struct process_result outcome = process_finish(&process);
 	require(strstr(outcome.out, "interrupted") != NULL, "it says %s", outcome.out);
+	require(strstr(outcome.out, " s from first arrival to the end of the run,") != NULL,
+		"it says %s", outcome.out);
 	require(strstr(outcome.out, "stable:") == NULL, "a cut run is called stable");
 	require_line(outcome, 1, "interrupted");
 	require_no_parts(fixture.out);

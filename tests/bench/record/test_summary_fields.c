@@ -251,10 +251,15 @@ Test(summary_fields, the_time_is_told_with_its_ends)
 	require_parts(printed(&outcome),
 		PARTS("  time      123.456 s from first arrival to the end of the run,  33,158 "
 		      "steps\n"));
-	outcome.failed = 0;
-	outcome.unfinished = 0;
-	require_parts(printed(&outcome),
-		PARTS("  time      123.456 s from first arrival to last finish,  33,158 steps\n"));
+	for (uint32_t i = 0; i < 4; i++) {
+		outcome.failed = i % 2;
+		outcome.unfinished = i / 2;
+		require_parts(printed(&outcome),
+			PARTS(i == 0 ? "  time      123.456 s from first arrival to last finish,  "
+				       "33,158 steps\n"
+				     : "  time      123.456 s from first arrival to the end of the "
+				       "run,  33,158 steps\n"));
+	}
 }
 
 /* A run that rejected requests is not praised: their share is told, and no head room. */

@@ -123,8 +123,8 @@ Test(json, fields_are_found_by_exact_name_and_kind)
 
 Test(json, numbers_outside_their_range_are_refused)
 {
-	static const char *const found[] = {
-		"-1", "10", "0.5", "1e300", "-1e300", "\"3\"", "null", "true", "[]", "{}"};
+	static const char *const found[] = {"-1", "10", "0.5", "2.5", "8.999999", "1e300", "-1e300",
+		"\"3\"", "null", "true", "[]", "{}"};
 	for (size_t index = 0; index < sizeof(found) / sizeof(found[0]); index++) {
 		struct json_document document;
 		struct error error = {0};

@@ -245,6 +245,32 @@ Test(page, levels_are_a_table_and_marks)
 	temporary_remove(folder);
 }
 
+/* What all runs share stands once. Where one of them differs, which need not be the last, each has
+   its own. */
+Test(page, runs_that_share_a_line_have_it_once)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[4][TEMPORARY_PATH_BYTES];
+	const char *directories[3];
+	struct made_result other = made_ordinary;
+
+	temporary_folder(folder);
+	other.trace_name = "code.jsonl";
+	other.trace_hash = "11ff";
+	for (uint32_t i = 0; i < 4; i++) {
+		const char name[] = {(char)('a' + i), '\0'};
+		make_result(folder, name, i == 3 ? &other : &made_ordinary, path[i]);
+	}
+	for (uint32_t odd = 0; odd <= 3; odd++) {
+		for (uint32_t i = 0; i < 3; i++) {
+			directories[i] = path[i == odd ? 3 : i];
+		}
+		char *page = make_page(folder, directories, 3, "page.html");
+		require_equal(occurrences(page, "<p class=\"run\">"), odd == 3);
+		free(page);
+	}
+	temporary_remove(folder);
+}
+
 /* ---- foreign text ---- */
 
 Test(page, hostile_names_stay_text)
@@ -257,11 +283,14 @@ Test(page, hostile_names_stay_text)
 
 	temporary_folder(folder);
 	hostile.trace_name = "</style><script>alert('x')</script>.jsonl";
+	hostile.status = "failed";
+	hostile.failure = "<script>alert(2)</script> & more";
 	for (uint32_t i = 0; i < 4; i++) {
 		make_result(folder, names[i], &hostile, path[i]);
 		directories[i] = path[i];
 	}
 	char *page = make_page(folder, directories, 4, "page.html");
+	require_has(page, "&lt;script&gt;alert(2)&lt;/script&gt; &amp; more</p>");
 	require_lacks(page, "<script>alert");
 	require_equal(occurrences(page, "<script"), 2); /* the data, and page.js */
 	require_lacks(page, "<img");

@@ -55,6 +55,28 @@ static const struct history_track *track_of(
 	return NULL;
 }
 
+/* Every verdict that the gate has, and no other word. */
+Test(history_file, every_verdict_of_the_gate_is_one)
+{
+	char text[256];
+
+	for (int verdict = 0; verdict < GATE_STATUS_COUNT; verdict++) {
+		struct history_file history;
+		snprintf(text, sizeof(text),
+			LINE("\"x\": {\"verdict\": \"%s\", \"figures\": {\"ttft.p99\": 1}}"),
+			gate_status_words[verdict]);
+		open_text(&history, text);
+		require_equal((int)history_verdict(&history.runs[0], "x"), verdict);
+		history_file_close(&history);
+	}
+	struct history_file history;
+	struct error error = {0};
+	temporary_write(
+		folder, "h.jsonl", LINE("\"x\": {\"verdict\": \"PASSED\", \"figures\": {}}"), path);
+	history_file_open(&history, path, &error);
+	require(strstr(error.text, "a verdict of quire gate") != NULL, "%s", error.text);
+}
+
 Test(history_file, levels_are_those_of_the_runs)
 {
 	struct history_file history;
