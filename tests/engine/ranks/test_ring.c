@@ -4,8 +4,13 @@
 #include "tests/harness/require.h"
 #include "tests/harness/ring_stress.h"
 
+#include "engine/base/clock.h"
+#include "engine/ranks/shared_word.h"
+
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The ring in one thread against a plain queue for each reader, and between threads. */
 
@@ -103,4 +108,36 @@ Test(shared_word, is_awaited_by_the_difference_of_values)
 	shared_word_set(&word, 3);
 	cr_assert(shared_word_await(&word, 3, 0, 0));
 	cr_assert(shared_word_await(&word, UINT32_MAX, 0, 0));
+}
+
+/* ---- a word that several wait for ---- */
+
+static void *await_one(void *word)
+{
+	return shared_word_await(word, 1, 0, UINT64_C(20000000000)) ? word : NULL;
+}
+
+/* However many sleep, all wake: none waits for the end of its time. */
+Test(ring, a_word_that_is_set_wakes_all_sleepers)
+{
+	_Alignas(CACHE_LINE) static struct shared_word word;
+	pthread_t sleepers[7];
+
+	for (uint32_t i = 0; i < 7; i++) {
+		require(pthread_create(&sleepers[i], NULL, await_one, &word) == 0, "no thread");
+	}
+	while (atomic_load(&word.sleepers) < 7) {
+		usleep(1000);
+	}
+	usleep(20000); /* from the count to the system call */
+	uint64_t start_ns = monotonic_ns();
+	shared_word_set(&word, 1);
+	for (uint32_t i = 0; i < 7; i++) {
+		void *has_woken;
+		pthread_join(sleepers[i], &has_woken);
+		require(has_woken != NULL, "a sleeper has not seen the value");
+	}
+	uint64_t took_ns = monotonic_ns() - start_ns;
+	require(took_ns < UINT64_C(10000000000), "%llu ns until all were awake",
+		(unsigned long long)took_ns);
 }
