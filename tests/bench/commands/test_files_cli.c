@@ -261,27 +261,6 @@ Test(files_cli, force_replaces_only_a_result_of_quire)
 		0, NULL, "test $(cat result/notes.txt) = notes && test ! -e result/steps.tsv");
 }
 
-/* Any file of a result, be it alone, is replaced with --force only. */
-Test(files_cli, each_file_of_a_result_is_kept_without_force)
-{
-	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps"));
-	require_shell(0, NULL, "mv result whole && ls whole >names && test $(wc -l <names) -ge 7");
-	struct process_result listed = SHELL("cat names");
-	char *names = listed.out, *rest = NULL;
-	for (char *name = strtok_r(names, "\n", &rest); name != NULL;
-		name = strtok_r(NULL, "\n", &rest)) {
-		char line[256];
-		snprintf(line, sizeof(line), "mkdir result && cp whole/%s result", name);
-		require_shell(0, NULL, line);
-		char *state = state_of("result");
-		require_refused(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps"), name);
-		require_state("result", state);
-		free(state);
-		require_shell(0, NULL, "rm -r result");
-	}
-	process_result_free(&listed);
-}
-
 /* Names that a commit may be thought to use: of each file of a result, with an ending. */
 Test(files_cli, other_files_of_the_folder_stay)
 {

@@ -264,10 +264,10 @@ static cJSON *json_in(const struct replay_fixture *fixture, const char *name)
 	return root;
 }
 
-/* Two seeds of a pool that no GPU has room for: one warning, two rows that are marked. */
 /* A GPU whose memory holds few blocks: a pool of millions takes minutes under sanitizers. */
 #define SMALL_GPU ENGINE " --gpu-memory-utilization 0.03"
 
+/* Two seeds of a pool that no GPU has room for: one warning, two rows that are marked. */
 Test(sweep, pools_beyond_the_memory_are_warned_of_and_marked)
 {
 	static const char arguments[] =
@@ -310,6 +310,25 @@ Test(sweep, pools_beyond_the_memory_are_warned_of_and_marked)
 	quire(&fixture, 0,
 		"sweep trace.jsonl " SMALL_GPU " --grid 'kv-blocks=9001:9012:+1' --out two",
 		"warning: likewise 4 more values of KV blocks");
+	close_fixture(&fixture);
+}
+
+/* The same blocks on the same GPU, of which another model leaves another room. */
+Test(sweep, each_room_of_a_gpu_is_warned_of)
+{
+	struct replay_fixture fixture;
+	uint32_t warnings = 0;
+
+	replay_fixture_open(&fixture);
+	struct process_result result = quire_run_in(fixture.folder,
+		"sweep trace.jsonl " ENGINE " --gpu h200-datasheet --gpu-memory-utilization 0.1 "
+		"--grid 'model=qwen3-0.6b,qwen3-1.7b;seed=1,2' --kv-blocks 9000 --out rooms");
+	require(result.code == 0, "%s", result.err);
+	for (const char *at = result.err; (at = strstr(at, "warning: 9000 KV")) != NULL; at++) {
+		warnings++;
+	}
+	require(warnings == 2, "%u warnings: %s", warnings, result.err);
+	process_result_free(&result);
 	close_fixture(&fixture);
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "reports/figures/figures.h"
@@ -242,6 +243,28 @@ Test(page, levels_are_a_table_and_marks)
 		page, "<th scope=\"row\">8.00</th><td>60.0\u00a0s</td><td>0</td><td>\u2013</td>");
 	require(occurrences(page, ">8/s<") > 4, "figures over time lack the levels");
 	free(page);
+	temporary_remove(folder);
+}
+
+/* "." and ".." say nothing, so such a folder has its own name. */
+Test(page, a_folder_that_is_given_by_dots_has_its_name)
+{
+	static const char *const dots[] = {"..", "../", "../.", "../../b/."};
+	char folder[TEMPORARY_PATH_BYTES], path[2][TEMPORARY_PATH_BYTES];
+	char inside[TEMPORARY_PATH_BYTES + 8];
+
+	temporary_folder(folder);
+	make_result(folder, "a", &made_ordinary, path[0]);
+	make_result(folder, "b", &made_ordinary, path[1]);
+	snprintf(inside, sizeof(inside), "%s/inside", path[1]);
+	require(mkdir(inside, 0777) == 0 && chdir(inside) == 0, "%s: no folder", inside);
+	for (uint32_t i = 0; i < sizeof(dots) / sizeof(dots[0]); i++) {
+		const char *directories[] = {path[0], dots[i]};
+		char *page = make_page(folder, directories, 2, "page.html");
+		require_has(page, "<span class=\"name run-2\">b</span>");
+		free(page);
+	}
+	require(chdir("/") == 0, "no root");
 	temporary_remove(folder);
 }
 
