@@ -7,8 +7,9 @@
 #include "engine/batch.h"
 #include "engine/shape/model_config.h"
 
-/* What a calibrated profile knows: non-negative prices of the operations of a step, over floors
-   that no GPU of its limits can beat. sim/price_by_operations.h adds them up.
+/* What a calibrated profile knows: non-negative prices of the operations of a step, beside what
+   weights take, and floors that no GPU of its limits can beat. sim/price_by_operations.h adds them
+   up.
 
    A term is one operation, or one reason why it takes time. Its basis functions are 0 or more, and
    none falls when a row, a token or a context is added to a step. So no sum of them falls either,

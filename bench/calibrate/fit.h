@@ -8,7 +8,7 @@
 /* Fits the prices of operations (sim/operation_prices.h) to measured points: non-negative least
    squares in relative error (bench/calibrate/least_squares.h), with
 
-     - Huber weights: steps more than 1 % off weigh less;
+     - Huber weights: steps more than 4 % off, of a log 1 %, weigh less;
      - neighbouring prices of a ramp kept alike, and all kept small, where few steps tell;
      - a part of a ramp that no step enters by half its width continues the price before it;
      - caps for prices that few steps see;
