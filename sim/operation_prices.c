@@ -137,6 +137,14 @@ struct operation_rows operation_rows_of(const struct step_counts *counts)
 	};
 }
 
+uint64_t product_tiles(uint64_t tokens)
+{
+	if (tokens <= PRODUCT_TILE / 2) {
+		return tokens > PRODUCT_TILE / 4;
+	}
+	return 1 + u64_divide_up(tokens, PRODUCT_TILE);
+}
+
 void operation_step_rows(struct operation_step *out, const struct operation_floors *floors,
 	const struct operation_rows *rows, bool is_ahead)
 {

@@ -142,13 +142,7 @@ enum { OPERATION_PARTS = 32 };
 enum { PRODUCT_TILE = 128 };
 
 /* Steps of that staircase below the one of `tokens`: 0 up to a quarter of a tile. */
-static inline uint64_t product_tiles(uint64_t tokens)
-{
-	if (tokens <= PRODUCT_TILE / 2) {
-		return tokens > PRODUCT_TILE / 4;
-	}
-	return 1 + (tokens + PRODUCT_TILE - 1) / PRODUCT_TILE;
-}
+uint64_t product_tiles(uint64_t tokens);
 
 /* Prices and numbers `at` lie within this distance of 0. */
 #define OPERATION_PRICE_LIMIT 1e15
