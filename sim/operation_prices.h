@@ -135,13 +135,14 @@ enum operation_variable {
 
 enum { OPERATION_PARTS = 32 };
 
-/* Products of a step with prompts are computed in tiles of PRODUCT_TILE tokens, of fewer than that
-   in one of its half or of its quarter. A step takes longer where a token begins another tile, on
-   an H200 by up to 18 %, from 128 to 129 tokens of qwen3-14b, or a larger one: from 32 to 48 by
-   11 %. */
+/* Products of a step with prompts are computed in tiles of PRODUCT_TILE tokens. Half as many tokens
+   fit into a tile of half the size, a quarter into one of a quarter. A step takes longer where a
+   token needs a larger tile or another one: on an H200 qwen3-14b takes 11 % longer for 48 tokens
+   than for 32, and 18 % longer for 129 than for 128. */
 enum { PRODUCT_TILE = 128 };
 
-/* Steps of that staircase below the one of `tokens`: 0 up to a quarter of a tile. */
+/* How often a step has become longer so up to `tokens`: 0 up to a quarter of a tile, 1 up to half a
+   tile, 2 up to a whole one, and once more for every further tile. */
 uint64_t product_tiles(uint64_t tokens);
 
 /* Prices and numbers `at` lie within this distance of 0. */
@@ -217,10 +218,11 @@ static inline double operation_floor(double whole, double each, double count)
 	return count <= 0 ? 0 : (whole > each * count ? whole : each * count);
 }
 
-/* What products take beside all prices: their floor, less half the time of the weights where tokens
-   take longer than these. So prices are free to stay level where a step takes as long as one of
-   fewer tokens, which do not fill a tile. On an H200 14b takes 11.2 ms for 192 and for 255 tokens,
-   whose floors are 6.8 and 9.0. The floor itself is a bound of the whole step. */
+/* What products take before any price is added: the time of reading the weights, or the time of
+   computing the tokens less half of the former, whichever is longer. It is at most the floor. Added
+   to the floor itself, prices could not follow a step that takes no longer for more tokens while
+   they fill a tile: on an H200 qwen3-14b takes 11.2 ms for 192 and for 255 tokens, but the floors
+   of their products are 6.4 and 8.5 ms. The floor bounds the whole step in its place. */
 static inline double operation_products_base(const struct operation_floors *floors, double tokens)
 {
 	double beyond = floors->product_token * tokens - 0.5 * floors->products;

@@ -1239,9 +1239,8 @@ Test(calibrated, a_plan_takes_as_long_as_it_says)
 			"'%s' calibrate --runner sim --model qwen3-0.6b --kv-blocks %u --name x "
 			"--out c --force >said 2>&1 && sed -n 's/.* about \\([0-9]*\\) s on a "
 			"GPU.*/\\1/p' said && awk -F '\\t' 'FNR == 1 { for (i = 1; i <= NF; i++) "
-			"if ($i == \"elapsed_ns\") c = i; next } { t += $c } END { print t / 1e9 "
-			"}' "
-			"c/run/steps.tsv c/run_ahead/steps.tsv",
+			"if ($i == \"elapsed_ns\") c = i; next } { t += $c } END "
+			"{ print t / 1e9 }' c/run/steps.tsv c/run_ahead/steps.tsv",
 			QUIRE_EXECUTABLE, pools[i]);
 		require(result.code == 0 && sscanf(result.out, "%lf %lf", &said, &taken) == 2,
 			"%s%s", result.out, result.err);
