@@ -75,6 +75,7 @@ Test(history_file, every_verdict_of_the_gate_is_one)
 		folder, "h.jsonl", LINE("\"x\": {\"verdict\": \"PASSED\", \"figures\": {}}"), path);
 	history_file_open(&history, path, &error);
 	require(strstr(error.text, "a verdict of quire gate") != NULL, "%s", error.text);
+	history_file_close(&history);
 }
 
 Test(history_file, levels_are_those_of_the_runs)
