@@ -156,10 +156,26 @@ static inline void free_join(struct block_manager *manager, uint32_t id)
 	}
 }
 
-/* What one more reference adds to reread_parts. */
-static inline uint64_t reread_step(uint32_t references)
+/* Whether `references` fill their readings of a block, so that one more needs another. */
+static inline bool fill_readings(const struct block_manager *manager, uint32_t references)
 {
-	return block_reread_part(references + 1) - block_reread_part(references);
+	return manager->readers > 0 && references % manager->readers == 0;
+}
+
+/* One reference more than `references`, which are 1 or more. */
+static inline void count_sharer(struct block_manager *manager, uint32_t references)
+{
+	manager->shared_count++;
+	manager->reread_parts += block_reread_part(references + 1) - block_reread_part(references);
+	manager->repeat_count += fill_readings(manager, references);
+}
+
+/* Undoes count_sharer(). */
+static inline void discount_sharer(struct block_manager *manager, uint32_t references)
+{
+	manager->shared_count--;
+	manager->reread_parts -= block_reread_part(references + 1) - block_reread_part(references);
+	manager->repeat_count -= fill_readings(manager, references);
 }
 
 static inline void free_leave(struct block_manager *manager, uint32_t id)
@@ -378,8 +394,7 @@ void block_manager_share(struct block_manager *manager, uint32_t id)
 		free_leave(manager, id);
 	}
 	if (block->reference_count > 0) {
-		manager->shared_count++;
-		manager->reread_parts += reread_step(block->reference_count);
+		count_sharer(manager, block->reference_count);
 	}
 	block->reference_count++;
 	manager->version++;
@@ -393,8 +408,7 @@ static inline void release(struct block_manager *manager, uint32_t id)
 	block->reference_count--;
 	manager->version++;
 	if (block->reference_count > 0) {
-		manager->shared_count--;
-		manager->reread_parts -= reread_step(block->reference_count);
+		discount_sharer(manager, block->reference_count);
 		return;
 	}
 	free_join(manager, id);
@@ -591,8 +605,7 @@ static void release_to_tail(struct block_manager *manager, const uint32_t *table
 		struct block *block = &blocks[id];
 		check(block->reference_count > 0);
 		if (--block->reference_count > 0) {
-			manager->shared_count--;
-			manager->reread_parts -= reread_step(block->reference_count);
+			discount_sharer(manager, block->reference_count);
 			continue;
 		}
 		*link = id;
@@ -714,6 +727,7 @@ void block_manager_check(const struct block_manager *manager)
 	uint32_t indexed_count = 0;
 	uint64_t shared_count = 0;
 	uint64_t reread_parts = 0;
+	uint64_t repeat_count = 0;
 
 	free_list_check(manager);
 	for (uint32_t id = 0; id < manager->block_count; id++) {
@@ -725,11 +739,13 @@ void block_manager_check(const struct block_manager *manager)
 			block->is_indexed == block->is_registered);
 		shared_count += block->is_free ? 0 : block->reference_count - 1;
 		reread_parts += block->is_free ? 0 : block_reread_part(block->reference_count);
+		repeat_count += block_repeats(block->reference_count, manager->readers);
 		check(block->is_registered || !block->is_indexed);
 		indexed_count += block->is_indexed;
 	}
 	check(free_count == manager->free_count);
 	check(shared_count == manager->shared_count);
 	check(reread_parts == manager->reread_parts);
+	check(repeat_count == manager->repeat_count);
 	index_check(manager, indexed_count);
 }

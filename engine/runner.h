@@ -31,6 +31,7 @@ struct runner {
 	bool is_computing;	/* wants rows and tokens in the batch, and returns sampled tokens */
 	bool takes_empty_steps; /* executes steps without rows too; of others they take no time */
 	struct prefill_spread spread; /* of the GPU that computes the steps, or is modelled */
+	uint32_t readers; /* sequences that one reading of a shared block serves; 0: not known */
 
 	/* Runs one step. token_ids: (counts.sampled_rows), in row order, written by computing
 	   runners only. *time: zeros before. A failure ends the run; requests that finished before

@@ -695,6 +695,7 @@ void scheduler_schedule(struct scheduler *scheduler)
 	counts->shared_tokens = scheduler->blocks.shared_count * scheduler->config.block_size;
 	counts->reread_tokens =
 		scheduler->blocks.reread_parts * scheduler->config.block_size / BLOCK_REREAD_PARTS;
+	counts->repeat_tokens = scheduler->blocks.repeat_count * scheduler->config.block_size;
 	counts->cached_free_blocks = scheduler->blocks.cached_free_count;
 	counts->free_blocks = scheduler->blocks.free_count;
 	scheduler->is_undone = true;

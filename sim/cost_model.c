@@ -239,6 +239,7 @@ static void fill_runner(struct runner *out, struct price_tables *tables, bool ow
 		.state = state,
 		.is_computing = false,
 		.spread = operation_spread(&tables->pricer.floors),
+		.readers = (uint32_t)tables->pricer.sharing.readers,
 		.execute = cost_model_execute,
 		/* Profiles of rates do not model what launching ahead saves. */
 		.launch = tables->is_calibrated ? cost_model_launch : NULL,

@@ -56,8 +56,9 @@ enum operation_variable operation_term_y(enum operation_term term)
 
 bool operation_term_may_lack(enum operation_term term)
 {
-	return term == OPERATION_TERM_kv_each || term == OPERATION_TERM_kv_each_far ||
-	       term == OPERATION_TERM_kv_long || term == OPERATION_TERM_kv_long_rows;
+	return term == OPERATION_TERM_kv_repeat || term == OPERATION_TERM_kv_each ||
+	       term == OPERATION_TERM_kv_each_far || term == OPERATION_TERM_kv_long ||
+	       term == OPERATION_TERM_kv_long_rows;
 }
 
 struct operation_sharing operation_sharing_of(const struct model_config *shape)
@@ -69,6 +70,7 @@ struct operation_sharing operation_sharing_of(const struct model_config *shape)
 		.tokens = ceil(DECODE_SHARING_LEAST / bytes),
 		.longest = (double)DECODE_LONG * DECODE_SPLIT,
 		.alone = (double)decode_long_alone(shape->num_key_value_heads) * DECODE_SPLIT,
+		.readers = decode_readers(shape->num_attention_heads, shape->num_key_value_heads),
 	};
 }
 
@@ -193,6 +195,7 @@ void operation_step_context(struct operation_step *out, const struct operation_s
 	at[OPERATION_VARIABLE_DECODE_CONTEXT] = context;
 	at[OPERATION_VARIABLE_DISTINCT] = context - shared;
 	at[OPERATION_VARIABLE_SHARED] = is_once ? shared : 0;
+	at[OPERATION_VARIABLE_SHARED_REPEAT] = is_once ? (double)counts->repeat_tokens : 0;
 	at[OPERATION_VARIABLE_SHARED_EACH] = is_once ? 0 : shared;
 	at[OPERATION_VARIABLE_REREAD_SPAN] = (double)counts->reread_tokens * context;
 	at[OPERATION_VARIABLE_LONGEST] = longest;

@@ -49,6 +49,8 @@
 	X(kv_late, CHEAPER, CONTEXT, LONGEST_MANY, DECODE_ROWS, "a long row behind many others")   \
 	X(kv_shared, DEARER, CONTEXT, DISTINCT, DECODE_CONTEXT,                                    \
 		"K and V read once, for many rows")                                                \
+	X(kv_repeat, RAMP, CONTEXT, SHARED_REPEAT, NONE,                                           \
+		"shared tokens, read again for more rows")                                         \
 	X(kv_each, RAMP, CONTEXT, SHARED_EACH, NONE, "shared tokens that every row reads")         \
 	X(kv_each_far, CHEAPER, CONTEXT, SHARED_EACH, REREAD_SPAN,                                 \
 		"the same from memory, far apart")                                                 \
@@ -109,6 +111,7 @@ enum operation_variable {
 	OPERATION_VARIABLE_DECODE_CONTEXT, /* tokens of all decode rows */
 	OPERATION_VARIABLE_DISTINCT,	   /* those less the shared tokens */
 	OPERATION_VARIABLE_SHARED,	   /* the shared tokens, where they are read once */
+	OPERATION_VARIABLE_SHARED_REPEAT,  /* repeat tokens, where shared ones are read once */
 	OPERATION_VARIABLE_SHARED_EACH,	   /* the same where every row reads them */
 	OPERATION_VARIABLE_REREAD_SPAN,	   /* reread tokens * decode context */
 	OPERATION_VARIABLE_LONGEST,	   /* longest context of a decode row */
@@ -179,13 +182,17 @@ struct operation_limits {
 /* The rules by which an engine picks its kernel of decode attention. It reads shared tokens once
    where they are at least `tokens`, or where there are any and a row has more than `longest`; with
    0, 0 in every step. A row alone has a kernel of its own up to `alone` tokens, and beyond the one
-   of several rows; 0: there is no such kernel. */
+   of several rows; 0: there is no such kernel. One reading of shared tokens serves up to `readers`
+   rows; 0: any number. */
 struct operation_sharing {
-	double tokens, longest, alone;
+	double tokens, longest, alone, readers;
 };
 
+/* The most that a profile or a recorded run may say. */
+enum { OPERATION_READERS_MOST = 1024 };
+
 /* The rules of quire's own engine for a rank's share of a model. Source: kernels/attention/
-   decode_list.h, decode_list_may_share() and long launches. */
+   decode_list.h, decode_list_may_share() and long launches; decode_readers(). */
 struct operation_sharing operation_sharing_of(const struct model_config *shape);
 
 bool operation_shares(const struct operation_sharing *rule, const struct step_counts *counts);

@@ -176,6 +176,11 @@ static enum status read_sharing(
 	TRY(json_object(root, "sharing", &sharing, error));
 	json_double(&sharing, "tokens", 0, OPERATION_PRICE_LIMIT, &out->tokens, error);
 	json_double(&sharing, "longest", 0, OPERATION_PRICE_LIMIT, &out->longest, error);
+	if (json_find(&sharing, "readers") != NULL) {
+		uint32_t readers = 0;
+		json_u32(&sharing, "readers", 1, OPERATION_READERS_MOST, &readers, error);
+		out->readers = readers;
+	}
 	if (json_find(&sharing, "alone") == NULL) { /* the engine has no kernel for a row alone */
 		return error->status;
 	}

@@ -81,6 +81,11 @@ double operation_shared_token_ns(const struct operation_prices *prices)
 	       sum_of_parts(prices, OPERATION_TERM_kv_each_far);
 }
 
+double operation_repeat_token_ns(const struct operation_prices *prices)
+{
+	return sum_of_parts(prices, OPERATION_TERM_kv_repeat);
+}
+
 bool operation_prices_are_sound(
 	const struct operation_prices *prices, enum operation_term *term, const char **expected)
 {
@@ -103,14 +108,20 @@ bool operation_prices_are_sound(
 	*term = prices->terms[OPERATION_TERM_kv_each_far].count > 0 ? OPERATION_TERM_kv_each_far
 								    : OPERATION_TERM_kv_each;
 	*expected = "prices of shared tokens that are no more than those of others";
-	return operation_shared_token_ns(prices) <= token_ns * (1 + tolerated);
+	if (!(operation_shared_token_ns(prices) <= token_ns * (1 + tolerated))) {
+		return false;
+	}
+	*term = OPERATION_TERM_kv_repeat;
+	*expected = "a price of reading shared tokens again that is no more than that of others";
+	return operation_repeat_token_ns(prices) <= token_ns * (1 + tolerated);
 }
 
 /* ---- steps of a grid ---- */
 
-/* Equal rows, and one prompt behind a prefix; shared: tokens that the rows hold in common. */
+/* Equal rows, and one prompt behind a prefix; shared: tokens that the rows hold in common, each
+   counted for every row but one; repeat: of those that are read once, what is read again. */
 struct place {
-	uint64_t rows, context, tokens, prefix, shared;
+	uint64_t rows, context, tokens, prefix, shared, repeat;
 	struct prefill_spread spread;
 };
 
@@ -124,6 +135,7 @@ static struct step_counts counts_of(const struct place *place)
 		.decode_longest_context = rows > 0 ? place->context : 0,
 		.shared_tokens = place->shared,
 		.reread_tokens = rows > 0 ? place->shared / rows : 0,
+		.repeat_tokens = place->repeat,
 		.prefill_rows = tokens > 0,
 		.prefill_tokens = tokens,
 		.prefill_attention_pairs = batch_attention_pairs(prefix, tokens),
@@ -270,6 +282,28 @@ static void try_edge_of_long_row(struct trial *trial)
 	trial->place = place;
 }
 
+/* Rows that hold the same tokens, one more than a reading serves, beside the same rows if it served
+   them all. */
+static void try_edge_of_readers(struct trial *trial)
+{
+	const struct place place = trial->place;
+	uint64_t readers = (uint64_t)trial->pricer->sharing.readers;
+
+	if (place.rows != 1 || readers == 0) {
+		return; /* once for each context */
+	}
+	trial->place.rows = readers + 1;
+	trial->place.shared = readers * place.context;
+	struct place more = trial->place;
+	more.repeat = place.context;
+	const struct step_counts less = counts_of(&trial->place), after = counts_of(&more);
+	if (operation_shares(&trial->pricer->sharing, &less)) {
+		try_more(trial, ns_of(trial->pricer, &less), &after, 1U << PRICE_EDGE_readers,
+			"a reading");
+	}
+	trial->place = place;
+}
+
 static void try_place(struct trial *trial)
 {
 	const struct place *place = &trial->place;
@@ -297,6 +331,7 @@ static void try_place(struct trial *trial)
 		try_more(trial, ns, &larger, edges_between(place, true), "a row");
 		try_sharing(trial);
 		try_edge_of_long_row(trial);
+		try_edge_of_readers(trial);
 	}
 	more.tokens++;
 	const struct step_counts larger = counts_of(&more);

@@ -12,7 +12,8 @@
 	times their sum;
      4. one more row, prompt token or token of context adds at most 5 %, but at an edge that the
 	profile names;
-     5. shared tokens that every row reads cost no more than tokens that no other row holds.
+     5. shared tokens that every row reads, or that are read again for more rows, cost no more
+	than tokens that no other row holds.
 
    Over the edge `sharing` a step may also cost less than a smaller one: with a row more the engine
    reads once what every row has read for itself. So the first law compares steps on one side of
@@ -29,6 +30,7 @@
 	X(prompt_tile, "prompt tokens that fill tiles of queries, and one more")                   \
 	X(product_tile, "prompt tokens and rows that fill tiles of products, and one more")        \
 	X(sharing, "shared tokens that every row reads, and one more, read once for all rows")     \
+	X(readers, "rows that one reading of shared tokens serves, and one more")                  \
 	X(long_row, "a row alone, which has a kernel of its own, and a token too many for that")
 
 enum price_edge {
@@ -45,10 +47,11 @@ const char *price_edge_name(enum price_edge edge);
 bool operation_prices_are_sound(
 	const struct operation_prices *prices, enum operation_term *term, const char **expected);
 
-/* What a token of context costs at least where no other row holds it, in ns, and what a shared one
-   costs at most where every row reads it. */
+/* What a token of context costs at least where no other row holds it, in ns, what a shared one
+   costs at most where every row reads it, and what it costs to read a shared one again. */
 double operation_distinct_token_ns(const struct operation_prices *prices);
 double operation_shared_token_ns(const struct operation_prices *prices);
+double operation_repeat_token_ns(const struct operation_prices *prices);
 
 /* Tries the laws on a grid of steps. edges: bits of enum price_edge. STATUS_INPUT, with the law and
    a pair of steps, where one is broken. */

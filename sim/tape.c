@@ -20,6 +20,7 @@ struct tape_row {
 struct tape {
 	struct tape_deck *deck;
 	uint32_t replica;
+	bool knows_readers; /* how many rows one reading of a shared block serves */
 	uint64_t *failures; /* (failure_count) times at which it failed, in order */
 	size_t failure_count, failure_capacity, failures_passed;
 	uint64_t lost_ns;    /* what a step takes that a failure cuts short; 0: it is on the tape */
@@ -47,7 +48,7 @@ static bool may_lack(uint32_t column)
 	       column == STEP_COLUMN_prefill_longest_context ||
 	       column == STEP_COLUMN_prefill_tiles || column == STEP_COLUMN_prefill_tile_keys ||
 	       column == STEP_COLUMN_prefill_chain_keys || column == STEP_COLUMN_shared_tokens ||
-	       column == STEP_COLUMN_reread_tokens;
+	       column == STEP_COLUMN_reread_tokens || column == STEP_COLUMN_repeat_tokens;
 }
 
 static enum status find_columns(struct tape_deck *deck, struct error *error)
@@ -233,6 +234,21 @@ static enum status tape_start(
 	return STATUS_OK;
 }
 
+/* Whether the replay counts what was recorded. */
+static bool is_known(const struct tape *tape, const uint64_t *here, uint32_t column)
+{
+	switch (column) {
+	case STEP_COLUMN_waiting:
+		return false;
+	case STEP_COLUMN_prefill_chain_keys:
+		return here[column] > 0 || here[STEP_COLUMN_prefill_tiles] == 0;
+	case STEP_COLUMN_repeat_tokens:
+		return here[column] > 0 || tape->knows_readers;
+	default:
+		return true;
+	}
+}
+
 static enum status tape_execute(void *state, const struct batch *batch, int32_t *token_ids,
 	struct step_time *time, struct error *error)
 {
@@ -252,10 +268,8 @@ static enum status tape_execute(void *state, const struct batch *batch, int32_t 
 	struct tape_row *row = tape->head;
 	step_count_values(&batch->counts, here + STEP_COLUMN_FIRST_COUNT);
 	for (uint32_t column = STEP_COLUMN_FIRST_COUNT; column < STEP_COLUMN_COUNT; column++) {
-		bool is_known = column != STEP_COLUMN_prefill_chain_keys || here[column] > 0 ||
-				here[STEP_COLUMN_prefill_tiles] == 0;
-		bool is_compared = column != STEP_COLUMN_waiting && is_known &&
-				   deck->field[column] != TABLE_NO_COLUMN;
+		bool is_compared =
+			is_known(tape, here, column) && deck->field[column] != TABLE_NO_COLUMN;
 		if (is_compared && here[column] != row->value[column]) {
 			return diverge(tape, column, here[column], error);
 		}
@@ -365,6 +379,15 @@ void tape_open_beside(struct runner *out, const struct runner *first, uint32_t r
 
 	check(replica < deck->tape_count);
 	*out = runner_of(deck->tapes[replica]);
+}
+
+void tape_set_gpu(struct runner *tape, struct prefill_spread spread, uint32_t readers)
+{
+	struct tape *state = tape->state;
+
+	tape->spread = spread;
+	tape->readers = readers;
+	state->knows_readers = readers > 0;
 }
 
 void tape_note_failure(const struct runner *first, uint32_t replica, uint64_t time_ns)

@@ -8,9 +8,9 @@
    the recorded starts and durations as long as the engine's decisions equal the recorded ones. The
    first step with different counts, or beyond the tape's end, is a STATUS_VERDICT that names step
    and column. `waiting` is not compared, since it depends on how far the replay has read ahead, nor
-   is prefill_chain_keys where the replay does not know the GPU (the runner's spread).
+   are prefill_chain_keys and repeat_tokens where the replay does not know the GPU (tape_set_gpu()).
 
-   A tape of an older engine may lack the counts shared_tokens, reread_tokens,
+   A tape of an older engine may lack the counts shared_tokens, reread_tokens, repeat_tokens,
    decode_longest_context, prefill_longest_context, prefill_tiles, prefill_tile_keys and
    prefill_chain_keys; these are then not compared.
 
@@ -26,6 +26,11 @@ enum status tape_open(
 /* The tape of another replica of the same run. Rows are read in the order of the file and kept for
    the replica that they belong to. */
 void tape_open_beside(struct runner *out, const struct runner *first, uint32_t replica);
+
+/* What the recorded GPU spreads prompts over, and the sequences that one reading of a shared block
+   serves (engine/runner.h); zeros where that is not known, as after opening. To be called before
+   the runner is given to an engine. */
+void tape_set_gpu(struct runner *tape, struct prefill_spread spread, uint32_t readers);
 
 /* A replica failed at time_ns in the recorded run, whose steps started as soon as they could. The
    step that it lost is not on the tape; it is played as one that starts at once and would end just

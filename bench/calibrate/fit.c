@@ -12,6 +12,7 @@
 #include "sim/step_price.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,8 +53,8 @@ static const double fill_parts[] = {2048, 8192, 32768};
 static const double first_parts[] = {2048, 8192, 32768};
 static const double late_parts[] = {128};
 static const double walk_parts[] = {0, 2048, 8192};
-static const double shared_parts[] = {0.015625, 0.03125, 0.0625, 0.125, 0.25};
-enum { USUAL_SHARED_PART = 2 };
+static const double shared_parts[] = {0.015625, 0.0625, 0.125};
+enum { USUAL_SHARED_PART = 1 };
 static const double again_parts[] = {8192, 24576, 49152};
 static const double merge_parts[] = {256, 1024};
 static const double even_parts[] = {0.25, 0.5, 1};
@@ -89,6 +90,7 @@ static const struct {
 	PARTS(kv_first, first_parts),
 	PARTS(kv_late, late_parts),
 	PARTS(kv_shared, shared_parts),
+	PARTS(kv_repeat, once),
 	PARTS(kv_each, once),
 	PARTS(kv_each_far, once), /* set_far_part() */
 	PARTS(kv_again, again_parts),
@@ -130,10 +132,10 @@ static void append_part(struct operation_parts *parts, double at)
 static void set_logged_parts(struct operation_prices *prices, const struct calibrate_setup *setup)
 {
 	static const enum operation_term not_logged[] = {OPERATION_TERM_kv_shared,
-		OPERATION_TERM_kv_each, OPERATION_TERM_kv_each_far, OPERATION_TERM_kv_again,
-		OPERATION_TERM_kv_merge, OPERATION_TERM_kv_first, OPERATION_TERM_kv_late,
-		OPERATION_TERM_kv_long, OPERATION_TERM_kv_long_rows, OPERATION_TERM_prefill_chain,
-		OPERATION_TERM_eager_tiles};
+		OPERATION_TERM_kv_repeat, OPERATION_TERM_kv_each, OPERATION_TERM_kv_each_far,
+		OPERATION_TERM_kv_again, OPERATION_TERM_kv_merge, OPERATION_TERM_kv_first,
+		OPERATION_TERM_kv_late, OPERATION_TERM_kv_long, OPERATION_TERM_kv_long_rows,
+		OPERATION_TERM_prefill_chain, OPERATION_TERM_eager_tiles};
 	struct operation_parts *beside = &prices->terms[OPERATION_TERM_kv_beside];
 	struct operation_parts *reread = &prices->terms[OPERATION_TERM_kv_reread];
 	double share = setup->shape.num_key_value_heads / setup->limits.multiprocessors;
@@ -475,8 +477,9 @@ static void take_prices(struct operation_prices *prices, const struct system *sy
 	}
 }
 
-/* Reading a shared token for each row again takes at most as long as reading another. The prices of
-   both are fitted to different steps, so that the sum may come out a few percent above. */
+/* Reading a shared token again, be it for each row or for each group of rows, takes at most as long
+   as reading another. The prices are fitted to different steps, so that they may come out a few
+   percent above. */
 static void bound_shared(struct operation_prices *prices)
 {
 	static const enum operation_term terms[] = {
@@ -487,6 +490,10 @@ static void bound_shared(struct operation_prices *prices)
 		double excess =
 			operation_shared_token_ns(prices) - operation_distinct_token_ns(prices);
 		*ns = excess > 0 ? rounded(fmax(0, *ns - excess)) : *ns;
+	}
+	struct operation_parts *repeat = &prices->terms[OPERATION_TERM_kv_repeat];
+	if (repeat->count > 0) {
+		repeat->ns[0] = rounded(fmin(repeat->ns[0], operation_distinct_token_ns(prices)));
 	}
 }
 
@@ -579,12 +586,16 @@ void calibrate_prices(struct operation_prices *out, const struct calibrate_point
 
 /* ---- fitted and held out ---- */
 
-/* A hash of a step's counts, independent of its position in the table. */
+/* A hash of a step's counts, independent of its position in the table. repeat_tokens, which older
+   tables lack, is not in it: so the same steps are held out of a table with and without it. */
 static uint64_t hash_of(const struct calibrate_point *point, uint64_t seed)
 {
 	uint64_t hash = counter_key(seed, PURPOSE_HELD_OUT);
 
-#define HASH_COUNT(name) hash = counter_hash(hash, point->counts.name);
+#define HASH_COUNT(name)                                                                           \
+	if (offsetof(struct step_counts, name) != offsetof(struct step_counts, repeat_tokens)) {   \
+		hash = counter_hash(hash, point->counts.name);                                     \
+	}
 	CALIBRATE_POINT_LIST(HASH_COUNT)
 #undef HASH_COUNT
 	return counter_hash(hash, point->ahead);

@@ -52,6 +52,7 @@ static const bool may_lack[COLUMN_COUNT] = {
 	[COLUMN_host_ns] = true,
 	[COLUMN_pair_tokens] = true,
 	[COLUMN_reread_tokens] = true,
+	[COLUMN_repeat_tokens] = true,
 	[COLUMN_prefill_longest_context] = true,
 	[COLUMN_prefill_tiles] = true,
 	[COLUMN_prefill_tile_keys] = true,
@@ -219,6 +220,8 @@ static int compare_kinds(const struct calibrate_point *left, const struct calibr
 	order = order != 0 ? order
 			   : compare_u64(coarse(a->reread_tokens), coarse(b->reread_tokens));
 	order = order != 0 ? order
+			   : compare_u64(coarse(a->repeat_tokens), coarse(b->repeat_tokens));
+	order = order != 0 ? order
 			   : compare_u64(coarse(a->shared_tokens), coarse(b->shared_tokens));
 	order = order != 0 ? order
 			   : compare_u64(coarse(a->decode_longest_context),
@@ -292,7 +295,7 @@ static struct calibrate_point joined(
 	const struct calibrate_point *points, size_t count, uint64_t *scratch)
 {
 	struct calibrate_point point = points[(count - 1) / 2]; /* they are in order of time */
-	uint64_t context = 0, pairs = 0, shared = 0, reread = 0, longest = 0;
+	uint64_t context = 0, pairs = 0, shared = 0, reread = 0, repeat = 0, longest = 0;
 	uint64_t keys = 0, tile_keys = 0, chain_keys = 0;
 
 	point.samples = 0;
@@ -302,6 +305,7 @@ static struct calibrate_point joined(
 		pairs += points[i].counts.prefill_attention_pairs;
 		shared += points[i].counts.shared_tokens;
 		reread += points[i].counts.reread_tokens;
+		repeat += points[i].counts.repeat_tokens;
 		keys += points[i].counts.prefill_longest_context;
 		tile_keys += points[i].counts.prefill_tile_keys;
 		chain_keys += points[i].counts.prefill_chain_keys;
@@ -311,6 +315,7 @@ static struct calibrate_point joined(
 	point.counts.prefill_attention_pairs = pairs / count;
 	point.counts.shared_tokens = shared / count;
 	point.counts.reread_tokens = reread / count;
+	point.counts.repeat_tokens = repeat / count;
 	point.counts.prefill_longest_context = keys / count;
 	point.counts.prefill_tile_keys = tile_keys / count;
 	point.counts.prefill_chain_keys = chain_keys / count;

@@ -29,6 +29,7 @@
 	X(sampled_rows)                                                                            \
 	X(shared_tokens)                                                                           \
 	X(reread_tokens)                                                                           \
+	X(repeat_tokens)                                                                           \
 	X(decode_longest_context)                                                                  \
 	X(prefill_longest_context)                                                                 \
 	X(prefill_tiles)                                                                           \

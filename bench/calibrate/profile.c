@@ -90,8 +90,10 @@ static void add_sharing(cJSON *root, const struct operation_sharing *sharing)
 		add_number(section, "tokens", sharing->tokens);
 		add_number(section, "longest", sharing->longest);
 		add_number(section, "alone", sharing->alone);
+		add_number(section, "readers", sharing->readers);
 		cJSON_AddStringToObject(section, "source",
-			"DECODE_SHARING_LEAST, DECODE_LONG and decode_long_alone() of "
+			"DECODE_SHARING_LEAST, DECODE_LONG, decode_long_alone() and "
+			"decode_readers() of "
 			"engine/shape/kernel_tiles.h");
 	}
 }

@@ -26,7 +26,8 @@
 	X(prefill_tile_keys, false)                                                                \
 	X(prefill_chain_keys, false)                                                               \
 	X(shared_tokens, false)                                                                    \
-	X(reread_tokens, false)
+	X(reread_tokens, false)                                                                    \
+	X(repeat_tokens, false)
 
 enum column {
 #define COLUMN_ENUM(name, is_required) COLUMN_##name,
@@ -193,7 +194,8 @@ static enum status check_values(const struct reader *reader, struct error *error
 			   value[COLUMN_decode_context_tokens] / value[COLUMN_decode_rows]) {
 		wrong = "a longest context shorter than the mean";
 	} else if (value[COLUMN_shared_tokens] > value[COLUMN_decode_context_tokens] ||
-		   value[COLUMN_reread_tokens] > value[COLUMN_shared_tokens]) {
+		   value[COLUMN_reread_tokens] > value[COLUMN_shared_tokens] ||
+		   value[COLUMN_repeat_tokens] > value[COLUMN_shared_tokens]) {
 		wrong = "more shared tokens than there are, or more read again than shared";
 	}
 	return wrong == NULL ? STATUS_OK

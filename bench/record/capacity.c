@@ -15,6 +15,7 @@ void step_sums_join(struct step_sums *sums, const struct step_sums *other)
 	STEP_SUM_ADD(cached_tokens)
 	STEP_SUM_ADD(shared_tokens)
 	STEP_SUM_ADD(reread_tokens)
+	STEP_SUM_ADD(repeat_tokens)
 	STEP_SUM_ADD(decode_running)
 #undef STEP_SUM_ADD
 	sums->running_peak = u64_max(sums->running_peak, other->running_peak);
@@ -79,6 +80,7 @@ static struct step_counts decode_step(const struct step_sums *sums, double rows)
 		/* More holders of the same blocks add readings, and hardly a distance. */
 		.reread_tokens =
 			count_of(min(scale, 1) * ratio(sums->reread_tokens, sums->decode_steps)),
+		.repeat_tokens = count_of(scale * ratio(sums->repeat_tokens, sums->decode_steps)),
 	};
 }
 

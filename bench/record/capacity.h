@@ -39,7 +39,7 @@ struct step_sums {
 	uint64_t decode_context_tokens, decode_longest_context;
 	uint64_t prompts; /* whose last chunk was computed; after a preemption once more */
 	uint64_t prefill_tokens, prefill_attention_pairs, cached_tokens;
-	uint64_t shared_tokens, reread_tokens;
+	uint64_t shared_tokens, reread_tokens, repeat_tokens;
 	uint64_t decode_running; /* sequences running in the steps with decode rows */
 	uint64_t running_peak, used_blocks_peak, tokens_peak;
 };
@@ -67,6 +67,7 @@ static inline void step_sums_add(struct step_sums *sums, const struct step_count
 	if (counts->shared_tokens > 0) {
 		sums->shared_tokens += counts->shared_tokens;
 		sums->reread_tokens += counts->reread_tokens;
+		sums->repeat_tokens += counts->repeat_tokens;
 	}
 }
 
@@ -86,6 +87,7 @@ static inline void step_sums_subtract(struct step_sums *sums, const struct step_
 	sums->cached_tokens -= earlier->cached_tokens;
 	sums->shared_tokens -= earlier->shared_tokens;
 	sums->reread_tokens -= earlier->reread_tokens;
+	sums->repeat_tokens -= earlier->repeat_tokens;
 	sums->decode_running -= earlier->decode_running;
 }
 

@@ -45,6 +45,7 @@ struct run_outcome {
 	const char *runner_kind; /* a constant, as in summary.json */
 	bool is_calibrated;
 	struct prefill_spread spread; /* of the replicas, where they are equal */
+	uint32_t readers;	      /* of a shared block, likewise; 0: not known */
 	char profile[160];	  /* of a calibrated profile: GPU and date of the calibration; "":
 				     none */
 	uint64_t profile_xxh64;	  /* of the content of what priced the steps; 0: nothing did */

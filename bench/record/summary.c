@@ -383,6 +383,9 @@ static cJSON *summary_json(const struct run_outcome *outcome, cJSON *config)
 		cJSON_AddNumberToObject(
 			spread, SUMMARY_SPREAD_MULTIPROCESSORS, outcome->spread.multiprocessors);
 	}
+	if (outcome->readers > 0) {
+		cJSON_AddNumberToObject(root, SUMMARY_READERS, outcome->readers);
+	}
 	if (outcome->profile_xxh64 > 0) {
 		add_hash(root, SUMMARY_PROFILE_XXH64, outcome->profile_xxh64);
 	}

@@ -135,6 +135,7 @@ static void put_on_device(struct runner *runner, uint32_t device, struct rank_gr
 		.state = own,
 		.is_computing = true,
 		.spread = own->inner.spread,
+		.readers = own->inner.readers,
 		.execute = on_device_execute,
 		.start = own->inner.start == NULL ? NULL : on_device_start,
 		.close = on_device_close};

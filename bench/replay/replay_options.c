@@ -399,6 +399,13 @@ static enum status read_spread(
 	return STATUS_OK;
 }
 
+static enum status read_readers(const struct json_object *root, uint32_t *out, struct error *error)
+{
+	return json_has(root, SUMMARY_READERS)
+		       ? json_u32(root, SUMMARY_READERS, 1, OPERATION_READERS_MOST, out, error)
+		       : STATUS_OK;
+}
+
 static enum status read_recording(struct replay_config *config,
 	const struct json_document *document, struct replay_recording *recording,
 	struct error *error)
@@ -413,6 +420,7 @@ static enum status read_recording(struct replay_config *config,
 	snprintf(recording->trace_xxh64, sizeof(recording->trace_xxh64), "%s", hash);
 	TRY(json_bool(&root, SUMMARY_CALIBRATED, &recording->is_calibrated, error));
 	TRY(read_spread(&root, &recording->spread, error));
+	TRY(read_readers(&root, &recording->readers, error));
 	TRY(json_object(&root, SUMMARY_CONFIG, &section, error));
 	recording->is_wall_clock = json_text(&section, "clock", &clock, &ignored) == STATUS_OK &&
 				   strcmp(clock, "wall") == 0;

@@ -350,6 +350,7 @@ static enum status open_runner(struct run *run, struct error *error)
 		.tape = request->tape,
 		.tape_is_calibrated = run->recording.is_calibrated,
 		.tape_spread = run->recording.spread,
+		.tape_readers = run->recording.readers,
 		.runs_after = request->runs_after,
 		.kernels = request->wants_kernel_times ? &run->kernels : NULL};
 
@@ -504,6 +505,7 @@ enum status run_play(struct run *run, struct run_outcome *outcome, struct error 
 	outcome->is_calibrated = facts->is_calibrated;
 	if (run->groups.count == 0) {
 		outcome->spread = fleet->runners[0].spread;
+		outcome->readers = fleet->runners[0].readers;
 	}
 	outcome->has_outside = facts->profile[0] != '\0' && outcome->work.steps > 0;
 	if (outcome->has_outside) {

@@ -93,7 +93,7 @@ static enum status open_tape(struct runner *out, struct replay_config *config,
 
 	if (request->first != NULL) {
 		tape_open_beside(out, request->first, request->replica);
-		out->spread = request->tape_spread;
+		tape_set_gpu(out, request->tape_spread, request->tape_readers);
 		return STATUS_OK;
 	}
 	if (request->tape == NULL) {
@@ -109,7 +109,7 @@ static enum status open_tape(struct runner *out, struct replay_config *config,
 			request->tape);
 	}
 	TRY(tape_open(out, path, (uint32_t)config->replicas, error));
-	out->spread = request->tape_spread;
+	tape_set_gpu(out, request->tape_spread, request->tape_readers);
 	if (note_failures(out, config, error) != STATUS_OK) {
 		out->close(out->state);
 		*out = (struct runner){.state = NULL};

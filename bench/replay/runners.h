@@ -33,6 +33,7 @@ struct runner_request {
 	const char *tape;	 /* DIR of a recorded run, or NULL */
 	bool tape_is_calibrated; /* its times were calibrated */
 	struct prefill_spread tape_spread;
+	uint32_t tape_readers;	       /* of a shared block, as struct runner has them */
 	uint32_t replica;	       /* of a fleet */
 	const struct runner *first;    /* of the first such replica, for others */
 	uint32_t runs_after;	       /* see struct ranks_options (engine/ranks/ranks.h) */

@@ -261,6 +261,7 @@ struct runner cuda_runner_functions(struct cuda_runner *runner)
 		.state = runner,
 		.is_computing = true,
 		.spread = runner->spread,
+		.readers = runner->readers,
 		.execute = cuda_execute,
 		.launch = cuda_launch,
 		.launch_part = cuda_launch_part,

@@ -110,6 +110,8 @@ static enum status open_forward(struct cuda_runner *runner,
 	TRY(cuda_forward_open(&launcher->forward, &forward, error));
 	launcher->data.list.shape = cuda_forward_shape(launcher->forward);
 	runner->spread.heads = launcher->data.list.shape.head_count;
+	const struct attention_shape *shape = &launcher->data.list.shape;
+	runner->readers = decode_readers(shape->head_count, shape->kv_head_count);
 	return STATUS_OK;
 }
 

@@ -28,6 +28,7 @@ struct cuda_runner {
 	struct engine_config engine;
 	bool has_registered; /* the ranks' memory is pinned for this GPU */
 	struct prefill_spread spread;
+	uint32_t readers; /* of a shared block, at once */
 
 	struct flight flights[CUDA_STEP_SLOTS];
 	const char *range;    /* around the launches of the latest step */

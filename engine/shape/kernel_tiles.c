@@ -16,6 +16,13 @@ uint32_t decode_long_alone(uint64_t kv_heads)
 	return kv_heads >= 8 ? 96 : 48;
 }
 
+uint32_t decode_readers(uint64_t heads, uint64_t kv_heads)
+{
+	uint64_t group = kv_heads == 0 ? 0 : heads / kv_heads;
+
+	return group == 0 ? 0 : DECODE_COLUMN_BLOCKS * (uint32_t)(DECODE_COLUMN_BLOCK / group);
+}
+
 uint64_t decode_counters(uint64_t rows, uint64_t kv_heads)
 {
 	return 1 + rows * kv_heads * DECODE_MERGERS;

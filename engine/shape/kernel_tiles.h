@@ -15,6 +15,8 @@ enum {
 	DECODE_SPLIT = 256,	  /* tokens of context in a split of decode attention */
 	DECODE_MERGERS = 4,	  /* warps of a block that merge splits */
 	DECODE_LONG = 16,	  /* splits of a row; with more, a launch is long */
+	DECODE_COLUMN_BLOCK = 8,  /* query heads that one warp computes of a shared split */
+	DECODE_COLUMN_BLOCKS = 4, /* warps that compute shared splits */
 	PREFILL_QUERY_TILE = 128, /* queries in a tile of prefill attention */
 	SAMPLER_TILE = 1024,	  /* logits in a tile of the sampler */
 	SAMPLER_TILE_BYTES = 8,	  /* scratch of a tile */
@@ -35,6 +37,11 @@ uint32_t linear_split_k(uint32_t input_count, uint32_t output_count);
 /* The same as DECODE_LONG of a launch of one row, which a cluster of blocks for each key/value head
    computes faster up to so many splits. With fewer heads fewer multiprocessors are clusters. */
 uint32_t decode_long_alone(uint64_t kv_heads);
+
+/* Rows that one reading of a shared split serves: each of DECODE_COLUMN_BLOCKS warps has the query
+   heads of whole rows. 0: a row has more query heads to a key/value head than a warp computes, so
+   that no reading serves several. */
+uint32_t decode_readers(uint64_t heads, uint64_t kv_heads);
 
 /* The counters of decode attention: one of claims, and for each row and key/value head
    DECODE_MERGERS of stored splits. */

@@ -53,9 +53,9 @@ static uint32_t rows_of_warp(const struct attention_shape *shape)
 	return DECODE_COLUMN_BLOCK / (shape->head_count / shape->kv_head_count);
 }
 
-uint32_t decode_list_readers(const struct attention_shape *shape)
+static uint32_t readers_of(const struct attention_shape *shape)
 {
-	return DECODE_COLUMN_BLOCKS * rows_of_warp(shape);
+	return decode_readers(shape->head_count, shape->kv_head_count);
 }
 
 /* The most for each split is where two rows share it: an entry and 2 + 2 numbers of readers. */
@@ -222,7 +222,7 @@ struct run {
 static uint32_t add_readers(struct decode_list *list, const struct decode_rows *rows,
 	const struct run *run, uint32_t end)
 {
-	uint32_t most = decode_list_readers(&list->shape);
+	uint32_t most = readers_of(&list->shape);
 
 	for (uint32_t i = 0; i < run->row_count; i += most) {
 		uint32_t part = u32_min(run->row_count - i, most);
@@ -239,7 +239,7 @@ static uint32_t add_readers(struct decode_list *list, const struct decode_rows *
 static uint32_t add_entries(const struct decode_list *list, const struct run *run, uint32_t readers,
 	struct decode_claim *claims, uint32_t end, uint64_t *left)
 {
-	uint32_t most = decode_list_readers(&list->shape);
+	uint32_t most = readers_of(&list->shape);
 
 	for (uint32_t at = 0; at < run->splits; at += DECODE_COLUMN_BLOCKS) {
 		uint32_t chunk = u32_min(run->splits - at, (uint32_t)DECODE_COLUMN_BLOCKS);
@@ -276,7 +276,7 @@ static uint32_t list_members(
 static uint32_t fill_shared(struct decode_list *list, const struct decode_rows *rows,
 	struct decode_claim *claims, uint32_t end, uint32_t *reader_count)
 {
-	uint32_t most = decode_list_readers(&list->shape);
+	uint32_t most = readers_of(&list->shape);
 	uint32_t *members = list->order, *behind = list->order + list->row_capacity;
 	uint64_t left = 0;
 

@@ -14,15 +14,13 @@ extern "C" {
 
 enum {
 	DECODE_ASSIGNED_CLAIMS = 4, /* first claims of a block, which follow from its index */
-	DECODE_COLUMN_BLOCK = 8,    /* query heads that one warp computes of a shared split */
-	DECODE_COLUMN_BLOCKS = 4,   /* warps that compute shared splits */
 };
 
 /* The work list of decode attention: what its thread blocks claim, one entry after the other, once
    for each key/value head. The host fills it for every step from the block tables.
 
        shared   splits that several rows hold in equal blocks. Their keys and values are read once
-                for up to decode_list_readers() rows; more rows have several entries.
+                for up to decode_readers() rows; more rows have several entries.
        chain    the first splits of one row, which one block merges as it computes them
        single   one split of one row
 
@@ -68,10 +66,6 @@ struct decode_launch {
 
 /* Whether decode attention has the kernels of Hopper for a shape. Others know only singles. */
 bool decode_list_has_sm90(enum kernel_path path, const struct attention_shape *shape);
-
-/* Rows that a shared entry serves at most. A warp has the query heads of whole rows. The entry has
-   as many splits as warps can have a split and a column block each. */
-uint32_t decode_list_readers(const struct attention_shape *shape);
 
 /* When splits that several rows hold are read once for all of them. */
 enum decode_sharing {

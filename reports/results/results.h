@@ -314,6 +314,7 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 #define SUMMARY_SPREAD "prefill_spread"
 #define SUMMARY_SPREAD_HEADS "heads"
 #define SUMMARY_SPREAD_MULTIPROCESSORS "multiprocessors"
+#define SUMMARY_READERS "shared_block_readers"
 #define SUMMARY_PROFILE_XXH64 "profile_xxh64"
 #define SUMMARY_FOUND_KV_BLOCKS "found_kv_blocks"
 #define SUMMARY_LONGEST_TOO_LONG "longest_too_long"

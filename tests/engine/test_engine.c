@@ -400,12 +400,37 @@ Test(engine, twins_of_one_step_share)
 	cr_assert_eq(batch->counts.used_blocks, 4);
 	cr_assert_eq(batch->counts.reread_tokens, 4);
 	cr_assert_eq(batch->counts.shared_tokens, 8);
+	cr_assert_eq(batch->counts.repeat_tokens, 0);
 	struct step_time time;
 	struct error error = {0};
 	cr_assert_eq(engine_execute(bench.engine, &time, &error), STATUS_OK);
 	engine_postprocess(bench.engine);
 	step(&bench);
 	cr_assert_eq(bench.engine->scheduler.blocks.free_count, 8);
+	close_bench(&bench);
+}
+
+/* One reading of a block serves two sequences, as the runner says: a third needs a second one, which
+   serves a fourth too. */
+Test(engine, a_block_is_read_again_for_each_two_that_hold_it)
+{
+	static const uint64_t repeats[] = {0, 0, 8, 8, 16};
+	struct bench bench;
+	open_bench(&bench, &policy_mixed, 4, 16, 5);
+	int32_t prompt[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+	for (uint64_t id = 0; id < 5; id++) {
+		struct request request = {
+			.id = id, .prompt = prompt, .prompt_count = 9, .max_tokens = 8};
+		cr_assert_eq(engine_add(bench.engine, &request, NULL), FIT_OK);
+		kv_oracle_add(&bench.oracle, &request);
+		const struct batch *batch = engine_schedule(bench.engine);
+		cr_assert_eq(batch->counts.shared_tokens, 8 * id);
+		require_equal(batch->counts.repeat_tokens, repeats[id]);
+		struct step_time time;
+		struct error error = {0};
+		cr_assert_eq(engine_execute(bench.engine, &time, &error), STATUS_OK);
+		engine_postprocess(bench.engine);
+	}
 	close_bench(&bench);
 }
 

@@ -13,7 +13,7 @@ Test(step_record, columns_are_named_in_order)
 		"prefill_attention_pairs\tprefill_longest_context\tprefill_tiles\t"
 		"prefill_tile_keys\tprefill_chain_keys\tsampled_rows\trunning\twaiting\tused_"
 		"blocks\t"
-		"shared_tokens\treread_tokens\tcached_free_blocks\tfree_"
+		"shared_tokens\treread_tokens\trepeat_tokens\tcached_free_blocks\tfree_"
 		"blocks\tpreemptions");
 	cr_expect_str_eq(step_column_names[STEP_COLUMN_step], "step");
 	cr_expect_str_eq(step_column_names[STEP_COLUMN_preemptions], "preemptions");

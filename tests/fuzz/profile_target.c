@@ -15,6 +15,7 @@ static const struct step_counts steps[] = {
 		.decode_longest_context = 4096,
 		.shared_tokens = 1000,
 		.reread_tokens = 500,
+		.repeat_tokens = 500,
 		.sampled_rows = 256},
 	{.decode_rows = 65536,
 		.decode_context_tokens = UINT64_C(65536) << 28,

@@ -265,6 +265,7 @@ struct runner kv_oracle_runner(struct kv_oracle *oracle)
 		.state = oracle,
 		.is_computing = true,
 		.spread = {.heads = 16, .multiprocessors = 132},
+		.readers = 2,
 		.execute = oracle_execute};
 }
 

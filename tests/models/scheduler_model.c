@@ -47,6 +47,7 @@ void scheduler_model_init(struct scheduler_model *model, const struct engine_con
 	model->config = *config;
 	model->is_mixed = config->policy == &policy_mixed;
 	model->spread = (struct prefill_spread){MODEL_HEADS, MODEL_PROCESSORS};
+	model->readers = config->kv_block_count % 4;
 	model->max_running = model->is_mixed ? config->max_num_seqs : config->kv_block_count;
 	block_model_init(&model->blocks, config->kv_block_count, config->block_size);
 }
@@ -303,15 +304,20 @@ static uint32_t holders(const struct scheduler_model *model, uint32_t block)
 static void count_shared(struct scheduler_model *model)
 {
 	uint64_t parts = 0; /* 1 / 65536 of a block */
+	uint64_t repeats = 0;
 
 	for (uint32_t block = 0; block < model->config.kv_block_count; block++) {
 		uint32_t count = holders(model, block);
 		if (count > 1) {
 			model->counts.shared_tokens += (count - 1) * model->config.block_size;
 			parts += (uint64_t)(count - 1) * 65536 / count;
+			repeats += model->readers == 0
+					   ? 0
+					   : (count + model->readers - 1) / model->readers - 1;
 		}
 	}
 	model->counts.reread_tokens = parts * model->config.block_size / 65536;
+	model->counts.repeat_tokens = repeats * model->config.block_size;
 }
 
 /* The chain's bounds from a list of all heads' tiles, the longest of which are taken one by one. */

@@ -60,6 +60,7 @@ struct scheduler_model {
 	struct model_row rows[MODEL_SEQUENCES]; /* (row_count) */
 	uint32_t row_count;
 	struct prefill_spread spread;
+	uint32_t readers; /* of a block, that one reading serves; 0: not known */
 	struct model_event events[MODEL_EVENTS]; /* (event_count) */
 	uint32_t event_count;
 	struct step_counts counts;

@@ -39,6 +39,7 @@ void vllm_drive_init(
 	memset(drive, 0, sizeof(*drive));
 	drive->feeding = feeding;
 	scheduler_init(&drive->real, &config, feeding != VLLM_COUNTED);
+	drive->real.blocks.readers = config.kv_block_count % 4;
 }
 
 void vllm_drive_deinit(struct vllm_drive *drive)
@@ -227,7 +228,8 @@ static void require_state(const struct scheduler *real, const struct step_counts
 {
 	struct vllm_list waiting = {0}, running = {0};
 	uint32_t holders[VLLM_BLOCKS];
-	uint64_t used = 0, shared = 0, parts = 0, cached_free = 0, cached = 0, preempted = 0;
+	uint64_t used = 0, shared = 0, parts = 0, repeats = 0, cached_free = 0, cached = 0,
+		 preempted = 0;
 	const uint32_t block_count = real->config.kv_block_count;
 
 	list_queue(&waiting, &real->waiting);
@@ -239,6 +241,9 @@ static void require_state(const struct scheduler *real, const struct step_counts
 		used += count > 0;
 		shared += count > 1 ? count - 1 : 0;
 		parts += count > 1 ? (uint64_t)(count - 1) * 65536 / count : 0;
+		for (uint32_t read = real->blocks.readers; read > 0 && read < count; repeats++) {
+			read += real->blocks.readers;
+		}
 		cached_free += count == 0 && real->blocks.blocks[id].is_indexed;
 	}
 	for (size_t i = 0; i < real->events.count; i++) {
@@ -252,6 +257,7 @@ static void require_state(const struct scheduler *real, const struct step_counts
 	require_equal(counts->free_blocks, block_count - 1 - used);
 	require_equal(counts->shared_tokens, shared * real->config.block_size);
 	require_equal(counts->reread_tokens, parts * real->config.block_size / 65536);
+	require_equal(counts->repeat_tokens, repeats * real->config.block_size);
 	require_equal(counts->cached_free_blocks, cached_free);
 	require_equal(counts->cached_tokens, cached);
 	require_equal(counts->preemptions, preempted);

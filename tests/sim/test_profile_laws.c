@@ -41,11 +41,13 @@ struct drawn_step {
 	uint32_t row_count, prompt_count;
 	bool has_tiles; /* in its counts; those of another engine have none */
 	struct prefill_spread spread;
+	uint32_t readers;
 	struct drawn_row rows[ROWS_MAX + 1];
 	struct drawn_prompt prompts[PROMPTS_MAX];
 };
 
-/* Sharing, block by block: of k holders k - 1 are saved, and (k - 1) / k read again. */
+/* Sharing, block by block: of k holders k - 1 are saved, and (k - 1) / k read again where each
+   reads; where one reading serves several, it is repeated until all are served. */
 static void count_shared(const struct drawn_step *step, struct step_counts *counts)
 {
 	static uint32_t holders[GROUPS_MAX][BLOCKS_MAX + 1];
@@ -61,6 +63,10 @@ static void count_shared(const struct drawn_step *step, struct step_counts *coun
 		uint32_t k = holders[i / (BLOCKS_MAX + 1)][i % (BLOCKS_MAX + 1)];
 		counts->shared_tokens += k > 1 ? (uint64_t)(k - 1) * BLOCK : 0;
 		reread += k > 1 ? (double)BLOCK * (k - 1) / k : 0;
+		for (uint32_t served = step->readers; served > 0 && served < k;) {
+			counts->repeat_tokens += BLOCK;
+			served += step->readers;
+		}
 	}
 	counts->reread_tokens = (uint64_t)reread;
 }
@@ -229,7 +235,7 @@ static double ns_of(const struct subject *subject, const struct step_counts *cou
 }
 
 /* The query heads of a rank, over the multiprocessors that the profile names; a profile that knows
-   no tiles has none. */
+   no tiles has none. Where shared tokens are read once, four warps have eight query heads each. */
 Test(profile_laws, tiles_are_spread_over_heads_and_multiprocessors)
 {
 	for (uint32_t i = 0; i < gpu_profile_count(); i++) {
@@ -241,6 +247,11 @@ Test(profile_laws, tiles_are_spread_over_heads_and_multiprocessors)
 		require_equal(subject.runner.spread.heads, heads);
 		require_equal(subject.runner.spread.multiprocessors,
 			is_known ? (uint32_t)profile->prices.limits.multiprocessors : 0);
+		uint32_t group = is_known ? subject.model.num_attention_heads /
+						    subject.model.num_key_value_heads
+					  : 0;
+		bool reads_once = profile->prices.sharing.tokens > 0;
+		require_equal(subject.runner.readers, reads_once ? 8 / group * 4 : 0);
 		subject.runner.close(subject.runner.state);
 	}
 }
@@ -296,7 +307,7 @@ static void require_mixed(
 	decodes.prefill_longest_context = 0;
 	decodes.sampled_rows = counts->decode_rows;
 	prompts.decode_rows = prompts.decode_context_tokens = prompts.decode_longest_context = 0;
-	prompts.shared_tokens = prompts.reread_tokens = 0;
+	prompts.shared_tokens = prompts.reread_tokens = prompts.repeat_tokens = 0;
 	prompts.sampled_rows = counts->prefill_rows;
 	double a = ns_of(subject, &decodes, is_ahead), b = ns_of(subject, &prompts, is_ahead);
 	require_between(
@@ -334,6 +345,7 @@ static void body_laws_at_any_heat(struct prop *prop, const void *context)
 
 	draw_step(prop, &step);
 	step.spread = subject->runner.spread;
+	step.readers = subject->runner.readers;
 	const struct step_counts counts = counts_of(&step);
 	double rested = ns_of(subject, &counts, is_ahead);
 	double ns = hot_ns(subject, heat, &counts, is_ahead);
@@ -372,6 +384,7 @@ static void body_laws(struct prop *prop, const void *context)
 
 	draw_step(prop, &step);
 	step.spread = subject->runner.spread;
+	step.readers = subject->runner.readers;
 	const struct step_counts counts = counts_of(&step);
 	double ns = ns_of(subject, &counts, is_ahead);
 	require_between(ns, operation_roofline(&subject->floors, &counts), INFINITY, "roofline",
@@ -425,9 +438,10 @@ static void body_shared(struct prop *prop, const void *context)
 	static struct drawn_step step;
 
 	draw_short_rows(prop, &step);
+	step.readers = subject->runner.readers;
 	const struct step_counts counts = counts_of(&step);
 	struct step_counts apart = counts;
-	apart.shared_tokens = apart.reread_tokens = 0;
+	apart.shared_tokens = apart.reread_tokens = apart.repeat_tokens = 0;
 	if (!operation_shares(&subject->profile.prices.sharing, &counts)) {
 		require_between(ns_of(subject, &counts, false), 0, ns_of(subject, &apart, false),
 			"blocks held by several rows", subject, &counts);
@@ -680,6 +694,10 @@ Test(profile_laws, a_profile_that_breaks_one_is_refused)
 			"prices.kv_each.ns: found an array, expected prices of shared tokens that "
 			"are no more than those of others"},
 		{"\"kv_again\"", "\"kv_again\"",
+			"\"kv_repeat\": {\"at\": [0], \"ns\": [1000]},\n\"kv_again\"",
+			"prices.kv_repeat.ns: found an array, expected a price of reading shared "
+			"tokens again that is no more than that of others"},
+		{"\"kv_again\"", "\"kv_again\"",
 			"\"kv_each_far\": {\"at\": [1e-9], \"ns\": [1000]},\n\"kv_again\"",
 			"prices.kv_each_far.ns: found an array, expected prices of shared"},
 		/* Less than its dearer part. */
@@ -765,6 +783,54 @@ Test(profile_laws, limits_of_sharing_are_not_negative)
 			read_changed("\"edges\"", "\"edges\"", sharing, &error), STATUS_INPUT);
 		require(strstr(error.text, expected) != NULL, "%s", error.text);
 	}
+}
+
+/* A reading serves one row or more. */
+Test(profile_laws, readers_are_a_number_in_range)
+{
+	static const struct {
+		const char *readers, *part; /* NULL: taken */
+	} cases[] = {
+		{"0", "sharing.readers: found 0, expected an integer in [1, 1024]"},
+		{"1025", "sharing.readers: found 1025, expected an integer in [1, 1024]"},
+		{"1.5", "sharing.readers: found 1.5, expected an integer"},
+		{"1", NULL},
+		{"1024", NULL},
+	};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct error error = {0};
+		char sharing[160];
+		snprintf(sharing, sizeof(sharing),
+			"\"sharing\": {\"tokens\": 1e9, \"longest\": 1e9, \"readers\": "
+			"%s},\n\"edges\"",
+			cases[i].readers);
+		enum status status = read_changed("\"edges\"", "\"edges\"", sharing, &error);
+		require_equal(status, cases[i].part == NULL ? STATUS_OK : STATUS_INPUT);
+		require(cases[i].part == NULL || strstr(error.text, cases[i].part) != NULL, "%s",
+			error.text);
+	}
+}
+
+/* The row that needs a second reading may make a step jump, where the profile names that edge, and
+   no other row may. */
+Test(profile_laws, a_second_reading_jumps_at_a_named_edge)
+{
+	struct gpu_profile profile;
+	struct error error = {0};
+
+	require(gpu_profile_find("h200-qwen3-0.6b", &profile, &error) == STATUS_OK, "%s",
+		error.text);
+	struct operation_prices *prices = &profile.prices;
+	uint32_t others = profile.edges & ~(1U << PRICE_EDGE_readers);
+	require(others != profile.edges, "the edge has no name");
+	require_equal(operation_prices_check(prices, others, &error), STATUS_INPUT);
+	require(strstr(error.text, "a reading more is a jump over 5 % at no named edge: 17 decode "
+				   "rows of 30000 tokens") != NULL,
+		"%s", error.text);
+	prices->terms[OPERATION_TERM_kv_repeat].ns[0] = 0;
+	require_equal(operation_prices_check(prices, others, &error), STATUS_OK);
+	require_equal(operation_prices_edges(prices), others);
 }
 
 /* A row alone that changed its kernel before other rows do could become cheaper beside a second. */

@@ -45,6 +45,7 @@ static void draw_counts(struct prop *prop, struct step_counts *counts)
 			counts->decode_context_tokens / counts->decode_rows + prop_below(prop, 99);
 		counts->shared_tokens = prop_chance(prop, 1, 2) ? prop_below(prop, 9000) : 0;
 		counts->reread_tokens = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 9000) : 0;
+		counts->repeat_tokens = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 9000) : 0;
 	}
 	if (prop_chance(prop, 2, 3)) {
 		counts->prefill_rows = prop_range(prop, 1, prop_chance(prop, 1, 2) ? 1 : 30);
@@ -391,6 +392,9 @@ static double naive_context(
 	      naive_cheaper(
 		      TERM(kv_each_far), shared - once, (double)counts->reread_tokens * context) +
 	      naive_cheaper(TERM(kv_merge), once, rows) + naive_cheaper(TERM(kv_first), longest, 1);
+	if (shared > 0 && !is_each) {
+		ns += RAMP(kv_repeat, (double)counts->repeat_tokens);
+	}
 	if (has_long_row || (shared > 0 && !is_each)) {
 		ns += RAMP(kv_long, 1) + RAMP(kv_long_rows, rows);
 	}

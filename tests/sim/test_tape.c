@@ -15,11 +15,12 @@
 	"attention_pairs\tprefill_longest_context\tprefill_tiles\tprefill_tile_keys\t"             \
 	"prefill_chain_keys\t"                                                                     \
 	"sampled_rows\trunning\twaiting\tused_blocks\tshared_tokens\treread_tokens\t"              \
-	"cached_free_blocks\tfree_blocks\tpreemptions\n"
-#define COUNTS_0 "\t0\t2\t30\t16\t0\t0\t300\t24\t2\t39\t24\t2\t2\t7\t3\t16\t8\t0\t5\t0\n"
+	"repeat_tokens\tcached_free_blocks\tfree_blocks\tpreemptions\n"
+#define COUNTS_0 "\t0\t2\t30\t16\t0\t0\t300\t24\t2\t39\t24\t2\t2\t7\t3\t16\t8\t4\t0\t5\t0\n"
 #define ROW_0 "0\t100\t50\t40\t10\teager" COUNTS_0
 #define ROW_1                                                                                      \
-	"1\t150\t20\t19\t1\tgraph\t2\t0\t0\t0\t48\t28\t0\t0\t0\t0\t0\t2\t2\t7\t3\t16\t8\t0\t5\t0"  \
+	"1\t150\t20\t19\t1\tgraph\t2\t0\t0\t0\t48\t28\t0\t0\t0\t0\t0\t2\t2\t7\t3\t16\t8\t4\t0\t5"  \
+	"\t0"                                                                                      \
 	"\n"
 
 static const struct batch batches[] = {
@@ -38,6 +39,7 @@ static const struct batch batches[] = {
 			.used_blocks = 3,
 			.shared_tokens = 16,
 			.reread_tokens = 8,
+			.repeat_tokens = 4,
 			.free_blocks = 5}},
 	{.step = 1,
 		.counts = {.decode_rows = 2,
@@ -49,6 +51,7 @@ static const struct batch batches[] = {
 			.used_blocks = 3,
 			.shared_tokens = 16,
 			.reread_tokens = 8,
+			.repeat_tokens = 4,
 			.free_blocks = 5}},
 };
 
@@ -206,8 +209,8 @@ Test(tape, a_step_is_the_next_one_on_the_tape)
 	"attention_pairs\tprefill_longest_context\tprefill_tiles\tprefill_tile_keys\t"             \
 	"prefill_chain_keys\t"                                                                     \
 	"sampled_rows\trunning\twaiting\tused_blocks\tshared_tokens\treread_tokens\t"              \
-	"cached_free_blocks\tfree_blocks\tpreemptions\treplica\n"
-#define FLEET_COUNTS "\t0\t2\t30\t16\t0\t0\t300\t24\t2\t39\t24\t2\t2\t7\t3\t16\t8\t0\t5\t0\t"
+	"repeat_tokens\tcached_free_blocks\tfree_blocks\tpreemptions\treplica\n"
+#define FLEET_COUNTS "\t0\t2\t30\t16\t0\t0\t300\t24\t2\t39\t24\t2\t2\t7\t3\t16\t8\t4\t0\t5\t0\t"
 
 enum { FLEET = 3 };
 
@@ -371,8 +374,8 @@ Test(tape, malformed_tapes_are_refused_with_line_and_column)
 		{"", "steps.tsv:1: found an empty file"},
 		{"step\tstart_ns\n", "steps.tsv:1: column elapsed_ns is missing"},
 		{"step\tstep\n", "steps.tsv:1: found column step twice"},
-		{HEADER "0\t1\n", "steps.tsv:2: found 2 columns, expected the header's 26"},
-		{HEADER "\n", "steps.tsv:2: found 1 column, expected the header's 26"},
+		{HEADER "0\t1\n", "steps.tsv:2: found 2 columns, expected the header's 27"},
+		{HEADER "\n", "steps.tsv:2: found 1 column, expected the header's 27"},
 		{HEADER "\t1\t1\t1\t1\tnone" COUNTS_0,
 			"steps.tsv:2: column step: found '', expected an integer"},
 		{HEADER "0\t100\r\n", "steps.tsv:2: found a carriage return"},

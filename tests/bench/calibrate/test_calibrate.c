@@ -250,13 +250,14 @@ Test(points, steps_whose_longest_rows_differ_are_other_steps)
 /* Each count of steps that are nearly equal becomes its mean, and no other's. */
 static void body_join(struct prop *prop, const void *context)
 {
-	enum { MEANS = 8, SAMPLES = 6 };
+	enum { MEANS = 9, SAMPLES = 6 };
 	static const size_t means[MEANS] = {
 #define AT(name) offsetof(struct calibrate_point, counts.name)
 		AT(decode_context_tokens),
 		AT(prefill_attention_pairs),
 		AT(shared_tokens),
 		AT(reread_tokens),
+		AT(repeat_tokens),
 		AT(decode_longest_context),
 		AT(prefill_longest_context),
 		AT(prefill_tile_keys),

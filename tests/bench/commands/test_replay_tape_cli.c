@@ -192,6 +192,43 @@ Test(replay_tape_cli, a_tape_counts_chains_as_its_recording_did)
 	replay_fixture_close(&fixture);
 }
 
+/* Readings of shared blocks are counted by how many rows the recorded GPU serves by one. */
+Test(replay_tape_cli, a_tape_counts_readings_as_its_recording_did)
+{
+	static const struct {
+		const char *readers, *refusal; /* NULL: none */
+	} changes[] = {
+		{"\"shared_block_readers\":\t1,", "column repeat_tokens is "},
+		{"\"shared_block_readers\":\t0,",
+			"field shared_block_readers: found 0, expected an integer in [1, 1024]"},
+		{"\"shared_block_readers\":\t1025,", "field shared_block_readers: found 1025"},
+		{"\"other\":\t1,", NULL},
+	};
+	static const char recorded[] = "\"shared_block_readers\":\t16,";
+	struct replay_fixture fixture;
+	char played[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	path_in(played, fixture.folder, "played");
+	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out, "--steps"));
+	char *summary = read_in(fixture.out, "summary.json");
+	require(strstr(summary, recorded) != NULL, "no readers in %s", summary);
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		char *changed = with_text(summary, recorded, changes[i].readers);
+		write_in(fixture.out, "summary.json", changed);
+		free(changed);
+		struct process_result outcome = RUN_TAPE(&fixture, fixture.out, played);
+		require((outcome.code == 0) == (changes[i].refusal == NULL), "%s: %s",
+			changes[i].readers, outcome.err);
+		require(changes[i].refusal == NULL ||
+				strstr(outcome.err, changes[i].refusal) != NULL,
+			"%s: %s", changes[i].readers, outcome.err);
+		process_result_free(&outcome);
+	}
+	free(summary);
+	replay_fixture_close(&fixture);
+}
+
 /* A recording of a program without tensor parallelism is of one rank. */
 Test(replay_tape_cli, a_tape_without_a_number_of_ranks_has_one)
 {
@@ -222,8 +259,8 @@ Test(replay_tape_cli, a_tape_names_the_step_and_column_that_differ)
 		"cached_tokens", "decode_context_tokens", "decode_longest_context",
 		"prefill_attention_pairs", "prefill_longest_context", "prefill_tiles",
 		"prefill_tile_keys", "prefill_chain_keys", "sampled_rows", "running", "waiting",
-		"used_blocks", "shared_tokens", "reread_tokens", "cached_free_blocks",
-		"free_blocks", "preemptions"};
+		"used_blocks", "shared_tokens", "reread_tokens", "repeat_tokens",
+		"cached_free_blocks", "free_blocks", "preemptions"};
 	struct replay_fixture fixture;
 	char tape[PATH_BYTES], played[PATH_BYTES], words[128];
 

@@ -26,6 +26,7 @@ struct scene {
 	struct decode_claim claims[2 * ROWS_MAX * SPLITS_MAX];
 	uint8_t covered[ROWS_MAX][SPLITS_MAX]; /* times */
 	bool is_read_together[ROWS_MAX][SPLITS_MAX];
+	uint8_t readings[ROWS_MAX][SPLITS_MAX]; /* of the first holder's split, for all holders */
 };
 
 static struct scene scene;
@@ -115,25 +116,44 @@ static void cover(uint32_t row, uint32_t split, bool is_together)
 
 /* left: splits of the shared claims from this one on. A claim takes several while there are two
    like it for each block. */
-static void take_shared(
-	const struct decode_launch *launch, const struct decode_claim *claim, uint32_t left)
+static void take_shared(const struct decode_launch *launch, const struct decode_claim *claim,
+	uint32_t left, uint32_t first)
 {
 	const uint32_t *readers = (const uint32_t *)scene.claims + launch->readers + claim->row;
 	uint32_t group = scene.list.shape.head_count / scene.list.shape.kv_head_count;
 	uint32_t warps = (readers[1] + 8 / group - 1) / (8 / group);
 
-	check(readers[1] >= 1 && readers[1] <= decode_list_readers(&scene.list.shape));
+	check(readers[1] >= 1 && readers[1] <= decode_readers(scene.list.shape.head_count,
+						       scene.list.shape.kv_head_count));
 	check(claim->count * warps <= DECODE_COLUMN_BLOCKS);
 	check(claim->count == 1 ||
 		claim->count * 2 * scene.list.block_count <= left * scene.list.shape.kv_head_count);
 	check(readers[0] == scene.rows[readers[2]]);
 	for (uint32_t k = claim->index; k < claim->index + claim->count; k++) {
+		scene.readings[first_holder(first, readers[2], k)][k]++;
 		for (uint32_t i = 0; i < readers[1]; i++) {
 			check(i == 0 || readers[2 + i] > readers[1 + i]);
 			check(i == 0 || is_same(readers[2], readers[2 + i], k));
 			cover(readers[2 + i], k, true);
 		}
 	}
+}
+
+/* A split that several rows hold is read for decode_readers() of them at a time, and no more often:
+   so repeat_tokens of a step count it. */
+static void require_least_readings(uint32_t first, uint32_t end, uint32_t row, uint32_t split)
+{
+	uint32_t holders = 0, readings = scene.readings[row][split];
+	uint32_t most = decode_readers(scene.list.shape.head_count, scene.list.shape.kv_head_count);
+
+	if (readings == 0 || first_holder(first, row, split) != row) {
+		return;
+	}
+	for (uint32_t o = row; o < end; o++) {
+		holders += scene.is_read_together[o][split] && is_same(row, o, split) &&
+			   first_holder(first, o, split) == row;
+	}
+	check((holders + most - 1) / most == readings);
 }
 
 /* The chain of a launch's i-th row. Blocks keep some splits for singles. */
@@ -177,7 +197,7 @@ static uint32_t take_launch(uint32_t first, uint32_t end, uint32_t at)
 		}
 		check(claim->count >= 1 && claim->count <= DECODE_COLUMN_BLOCKS);
 		if (i < launch.shared) {
-			take_shared(&launch, claim, left);
+			take_shared(&launch, claim, left, first);
 			left -= claim->count;
 			continue;
 		}
@@ -192,6 +212,11 @@ static uint32_t take_launch(uint32_t first, uint32_t end, uint32_t at)
 		for (uint32_t k = 0; k < splits; k++) {
 			check(scene.covered[r][k] == 1);
 			check(scene.is_read_together[r][k] == is_shared(first, end, r, k));
+		}
+	}
+	for (uint32_t r = first; r < end; r++) {
+		for (uint32_t k = 0; k < scene.split_start[r + 1] - scene.split_start[r]; k++) {
+			require_least_readings(first, end, r, k);
 		}
 	}
 	check(launch.is_long == (is_long && scene.list.path == KERNEL_PATH_SM90));
@@ -227,6 +252,7 @@ static void body_lists(struct prop *prop, const void *context)
 	uint32_t middle = prop_range(prop, 0, scene.row_count);
 	for (uint32_t round = 0; round < 2; round++) {
 		memset(scene.covered, 0, sizeof(scene.covered));
+		memset(scene.readings, 0, sizeof(scene.readings));
 		uint32_t end = take_launch(0, middle, 0);
 		end = take_launch(middle, scene.row_count, end);
 		check(end <= decode_list_capacity(scene.list.split_capacity));
