@@ -410,8 +410,8 @@ Test(engine, twins_of_one_step_share)
 	close_bench(&bench);
 }
 
-/* One reading of a block serves two sequences, as the runner says: a third needs a second one, which
-   serves a fourth too. */
+/* One reading of a block serves two sequences, as the runner says: a third needs a second one,
+   which serves a fourth too. */
 Test(engine, a_block_is_read_again_for_each_two_that_hold_it)
 {
 	static const uint64_t repeats[] = {0, 0, 8, 8, 16};
