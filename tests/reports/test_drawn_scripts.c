@@ -97,6 +97,37 @@ static void require_variable(const char *scripts, const char *name, double expec
 		expected);
 }
 
+/* Of a real run and a simulated one a figure that only one of them has does not say which it is: its
+   line is drawn as any other. */
+Test(drawn_scripts, a_figure_of_one_run_of_a_pair_has_no_real_run)
+{
+	enum { KINDS = 2 };
+	struct made_result real = made_ordinary, simulated = made_ordinary;
+	char paths[KINDS][TEMPORARY_PATH_BYTES];
+	const char *directories[KINDS] = {paths[0], paths[1]};
+	uint32_t count[KINDS] = {0}; /* figures of one run, and of both */
+
+	real.runner = "cuda";
+	real.device = "GPU";
+	simulated.operations = 5;
+	make_result(folder, "real", &real, paths[0]);
+	make_result(folder, "simulated", &simulated, paths[1]);
+	free(make_page(folder, directories, KINDS, "page.html"));
+	char *scripts = take_scripts();
+	for (char *at = strstr(scripts, "has_legend = 0"); at != NULL;) {
+		char *next = strstr(at + 1, "has_legend = 0");
+		if (next != NULL) {
+			next[-1] = '\0';
+		}
+		bool is_of_both = strstr(at, "\nlabel_2 = ") != NULL;
+		require((strstr(at, "\nhas_real = 1\n") != NULL) == is_of_both, "%.200s", at);
+		count[is_of_both]++;
+		at = next;
+	}
+	require(count[0] > 0 && count[1] > 0, "%u and %u figures", count[0], count[1]);
+	free(scripts);
+}
+
 /* Level changes of made_history.h: c0 at run 20 of 30, counted from 0, c1 at run 10. */
 Test(drawn_scripts, a_history_has_panels_points_and_levels)
 {

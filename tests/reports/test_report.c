@@ -201,6 +201,8 @@ Test(report, a_broken_table_is_refused)
 		{"latency.tsv", "upper_ns\tcount\n", "latency.tsv:1: column metric is missing"},
 		{"latency.tsv", "metric\tupper_ns\tcount\nttft\t5\tx7\n",
 			"latency.tsv:2: column count: found 'x7', expected a number"},
+		{"latency.tsv", "note\tcount\tmetric\tupper_ns\n-\t1\tttft\tx8\n",
+			"latency.tsv:2: column upper_ns: found 'x8', expected a number"},
 		{"latency.tsv", "metric\tupper_ns\tcount\nttft\t5\t1\nttft\t7\n",
 			"latency.tsv:3: found 2 columns, expected the header's 3"},
 		{"latency.tsv", "metric\tupper_ns\tcount\nttft\t-5\t1\n", "found '-5'"},

@@ -87,6 +87,8 @@ Test(compare_limits, a_figure_that_is_gone_breaks_its_limit)
 	require_equal(limit_judge_values(&change, known(0.5), none).outcome, LIMIT_BROKEN);
 	require_equal(limit_judge_values(&change, none, known(0.5)).outcome, LIMIT_UNKNOWN);
 	require_equal(limit_judge_values(&change, none, none).outcome, LIMIT_UNKNOWN);
+	require_equal(limit_judge_values(&bound, known(5), none).outcome, LIMIT_BROKEN);
+	require_equal(limit_judge_values(&bound, none, none).outcome, LIMIT_UNKNOWN);
 	require_equal(limit_judge_values(&bound, none, known(9)).outcome, LIMIT_HOLDS);
 	require_equal(limit_judge_values(&bound, none, known(11)).outcome, LIMIT_BROKEN);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/harness/files.h"
@@ -173,6 +174,8 @@ Test(gate, a_program_against_itself_is_never_flagged)
 		WORDS("1 run of a program against itself: 0 of 2 cases flagged"));
 	shell(folder, "mv kept s-baseline");
 	require_gate(folder, "--null-runs 3 --update", 2, WORDS("give one of them"));
+	require_gate(folder, "--null-runs 3 --against /bin/true", 2, WORDS("give one of them"));
+	require_gate(folder, "--update --against /bin/true", 2, WORDS("give one of them"));
 	close_folder(folder);
 }
 
@@ -591,18 +594,40 @@ Test(gate, github_gets_a_summary_and_annotations)
 	close_folder(folder);
 }
 
+/* The date of a line is that of its gate, in UTC. */
+static void require_date(const cJSON *line, time_t before)
+{
+	const char *date = cJSON_GetObjectItem(line, "date")->valuestring;
+	struct tm utc = {0};
+	char again[32];
+
+	require(sscanf(date, "%d-%d-%dT%d:%d:%dZ", &utc.tm_year, &utc.tm_mon, &utc.tm_mday,
+			&utc.tm_hour, &utc.tm_min, &utc.tm_sec) == 6,
+		"%s", date);
+	utc.tm_year -= 1900;
+	utc.tm_mon--;
+	time_t then = timegm(&utc);
+	strftime(again, sizeof(again), "%Y-%m-%dT%H:%M:%SZ", &utc);
+	cr_assert_str_eq(date, again);
+	require(then >= before && then <= time(NULL), "%s", date);
+}
+
 /* A line a gate, of the figures that have limits. */
 Test(gate, a_history_grows_by_a_line)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 32];
+	time_t before = time(NULL);
 
 	open_folder(folder);
+	setenv("TZ", "FAR-9", 1);
 	require_gate(folder, "--history @/h.jsonl", 0, WORDS("2 PASS"));
 	require_gate(folder, "--history @/h.jsonl", 0, WORDS("2 PASS"));
+	unsetenv("TZ");
 	snprintf(path, sizeof(path), "%s/h.jsonl", folder);
 	char *text = file_read(path, NULL), *second = strchr(text, '\n') + 1;
 	require(strchr(second, '\n') != NULL && strchr(second, '\n')[1] == '\0', "%s", text);
 	cJSON *line = cJSON_Parse(second);
+	require_date(line, before);
 	const cJSON *one = cJSON_GetObjectItem(cJSON_GetObjectItem(line, "cases"), "one");
 	cr_assert_str_eq(cJSON_GetObjectItem(one, "verdict")->valuestring, "PASS");
 	/* a level that changed three lines ago is told with its commit */

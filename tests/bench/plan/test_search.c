@@ -105,7 +105,9 @@ static void run_search(const struct search_options *options, const struct oracle
 		out[picked] = out[--out_count];
 		bool passes = oracle_passes(oracle, &probe);
 		trail->passes[probe.number] = passes;
-		require(!search_answer(search).is_complete, "complete while a probe is out");
+		const struct search_answer so_far = search_answer(search);
+		require(!so_far.is_complete, "complete while a probe is out");
+		require(so_far.is_bound == so_far.has_pass, "a bound until the end");
 		trail->is_void[probe.number] = oracle_is_void(oracle, &probe);
 		if (trail->is_void[probe.number]) {
 			search_take_nothing(search, probe.number);

@@ -807,6 +807,33 @@ Test(routers, llm_d_forgets_the_oldest_blocks_from_their_first)
 	}
 }
 
+/* Of replicas with different memories each is taken to remember as many blocks as it has itself. */
+Test(routers, llm_d_remembers_what_each_replica_has_room_for)
+{
+	static const uint32_t room[] = {6, 24, 12}, known[] = {0, 12, 12};
+
+	for (uint32_t replica = 0; replica < 3; replica++) {
+		struct replica_view views[3];
+		struct block_key keys[BLOCKS_MAX];
+		struct router_request request = {.prompt_tokens = BLOCKS_MAX * BLOCK_SIZE + 1,
+			.block_size = BLOCK_SIZE,
+			.blocks = keys,
+			.block_count = BLOCKS_MAX};
+		struct router router;
+		open_router(&router, "llm-d-estimated", NULL, 3, 0);
+		for (uint32_t i = 0; i < 3; i++) {
+			views[i] = (struct replica_view){
+				.is_open = i == replica, .kv_blocks = room[i]};
+		}
+		make_keys(1, 1, BLOCKS_MAX, keys);
+		require_equal(router_pick(&router, &request, views), replica);
+		uint32_t matched =
+			router_history_match(router.state, replica, &request, BLOCKS_MAX);
+		require(matched == known[replica], "replica %u: %u", replica, matched);
+		router_close(&router);
+	}
+}
+
 /* A replica that failed has an empty cache: those who take it out of their books send the prompt
    to another. */
 Test(routers, what_was_sent_to_a_failed_replica_is_forgotten)

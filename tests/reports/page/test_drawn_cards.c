@@ -429,13 +429,15 @@ static void add_optional(struct prop *prop, cJSON *object, const char *field, do
 	}
 }
 
-static const char *add_text(struct prop *prop, cJSON *object, const char *field, const char *text)
+/* Returns what the page says of it: `escaped`, which is `text` as HTML has it, or "?". */
+static const char *add_text(
+	struct prop *prop, cJSON *object, const char *field, const char *text, const char *escaped)
 {
 	if (prop_chance(prop, 1, 6)) {
 		return "?";
 	}
 	cJSON_AddStringToObject(object, field, text);
-	return text;
+	return escaped;
 }
 
 static void add_s(struct text *out, double value)
@@ -480,7 +482,7 @@ static void draw_machine(struct prop *prop, cJSON *config, struct text *out)
 		cJSON_AddStringToObject(config, "fleet", fleet == 1 ? "none" : "f.tsv");
 	}
 	add_optional(prop, config, "tensor_parallel_size", &ranks);
-	const char *gpu = add_text(prop, config, "gpu", "h200");
+	const char *gpu = add_text(prop, config, "gpu", "h<200", "h&lt;200");
 	if (fleet == 2) {
 		text_add(out, "the replicas of f.tsv");
 	} else {
@@ -504,9 +506,9 @@ static void body_line(struct prop *prop, const void *context)
 	result.is_calibrated = prop_chance(prop, 1, 2);
 	text_add(&machine, "");
 	text_add(&window, "");
-	const char *model = add_text(prop, config, "model", "qwen3");
-	const char *runner = add_text(prop, config, "runner", "sim");
-	const char *policy = add_text(prop, config, "policy", "mixed");
+	const char *model = add_text(prop, config, "model", "q&3", "q&amp;3");
+	const char *runner = add_text(prop, config, "runner", "s>m", "s&gt;m");
+	const char *policy = add_text(prop, config, "policy", "<b>", "&lt;b&gt;");
 	draw_machine(prop, config, &machine);
 	draw_window(prop, root, &window);
 	struct result_value requests = result.numbers[VALUE_TRACE_REQUESTS];
