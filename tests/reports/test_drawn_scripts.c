@@ -101,6 +101,7 @@ static void require_variable(const char *scripts, const char *name, double expec
    line is drawn as any other. */
 Test(drawn_scripts, a_figure_of_one_run_of_a_pair_has_no_real_run)
 {
+	static const char start[] = "has_legend = 0\nhas_notes = 1\n";
 	enum { KINDS = 2 };
 	struct made_result real = made_ordinary, simulated = made_ordinary;
 	char paths[KINDS][TEMPORARY_PATH_BYTES];
@@ -109,13 +110,13 @@ Test(drawn_scripts, a_figure_of_one_run_of_a_pair_has_no_real_run)
 
 	real.runner = "cuda";
 	real.device = "GPU";
-	simulated.operations = 5;
+	simulated.operations = 0;
 	make_result(folder, "real", &real, paths[0]);
 	make_result(folder, "simulated", &simulated, paths[1]);
 	free(make_page(folder, directories, KINDS, "page.html"));
 	char *scripts = take_scripts();
-	for (char *at = strstr(scripts, "has_legend = 0"); at != NULL;) {
-		char *next = strstr(at + 1, "has_legend = 0");
+	for (char *at = strstr(scripts, start); at != NULL;) {
+		char *next = strstr(at + 1, start);
 		if (next != NULL) {
 			next[-1] = '\0';
 		}
