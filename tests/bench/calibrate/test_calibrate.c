@@ -131,6 +131,51 @@ static void read_text(struct calibrate_points *points, const char *text, uint64_
 	require(status == STATUS_OK, "%s", error.text);
 }
 
+/* Steps are of one kind where each count is the same, or nearly so: another value of any of them is
+   another step. */
+Test(points, each_count_tells_steps_apart)
+{
+	static const struct step_counts usual = {.decode_rows = 40,
+		.prefill_rows = 2,
+		.prefill_tokens = 300,
+		.decode_context_tokens = 90000,
+		.prefill_attention_pairs = 70000,
+		.sampled_rows = 41,
+		.shared_tokens = 20000,
+		.reread_tokens = 9000,
+		.repeat_tokens = 3000,
+		.decode_longest_context = 5000,
+		.prefill_longest_context = 900,
+		.prefill_tiles = 4,
+		.prefill_tile_keys = 2000,
+		.prefill_chain_keys = 1500};
+	static const size_t counts[] = {
+#define AT(name) offsetof(struct step_counts, name),
+		CALIBRATE_POINT_LIST(AT)
+#undef AT
+	};
+
+	for (uint32_t i = 0; i <= sizeof(counts) / sizeof(counts[0]); i++) {
+		struct calibrate_points points = {0};
+		points.points = calloc(2, sizeof(*points.points));
+		points.count = points.capacity = 2;
+		for (uint32_t k = 0; k < 2; k++) {
+			points.points[k] = (struct calibrate_point){.counts = usual,
+				.samples = 1,
+				.elapsed_ns = 500,
+				.gpu_ns = 400,
+				.host_ns = 100};
+		}
+		bool is_none = i == sizeof(counts) / sizeof(counts[0]);
+		uint64_t *count =
+			(uint64_t *)((char *)&points.points[1].counts + (is_none ? 0 : counts[i]));
+		*count += is_none ? 0 : (*count + 1) / 2;
+		calibrate_points_join(&points);
+		require(points.count == (is_none ? 1 : 2), "count %u: %zu points", i, points.count);
+		calibrate_points_free(&points);
+	}
+}
+
 Test(points, nearly_equal_steps_become_their_median)
 {
 	struct calibrate_points points;

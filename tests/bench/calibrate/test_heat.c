@@ -165,6 +165,24 @@ Test(calibrate_heat, a_step_is_no_hotter_than_all_of_its_time)
 	}
 }
 
+/* No price may say that decode rows become dearer than prompts: where the steps do, the rises are
+   equal, and the points are read again. */
+Test(calibrate_heat, decode_rises_no_more_than_prompts)
+{
+	const struct heat_prices heat = {0.1, 0.2, 5e7};
+	struct calibrate_points points;
+	struct heat_prices again;
+	struct error error = {0};
+
+	make_steps(&points, &heat, 0, 3);
+	const struct heat_prices found = calibrate_heat_fit(&points);
+	require(found.prompt > 0 && found.decode == found.prompt, "%g and %g", found.prompt,
+		found.decode);
+	calibrate_heat_remove(&points, &found);
+	require(calibrate_heat_read(&points, &again, &error) == STATUS_OK, "%s", error.text);
+	calibrate_points_free(&points);
+}
+
 Test(calibrate_heat, goes_through_the_points_into_the_prices)
 {
 	const struct heat_prices heat = {0.200001, 0.1, 5e7};

@@ -95,6 +95,41 @@ Test(pool, a_step_of_several_takes_their_mean)
 	}
 }
 
+/* A device that there is no room for is left out, and one behind it is not. */
+Test(pool, devices_are_named_whole)
+{
+	static const struct {
+		uint32_t length; /* of the second device's name */
+		bool is_there;
+	} cases[] = {{20, true}, {22, false}, {23, false}, {40, false}};
+	char origins[3][256], first[41], second[64], expected[160];
+
+	memset(first, 'A', 40);
+	first[40] = '\0';
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct calibrate_pool pool;
+		struct error error = {0};
+		memset(second, 'B', cases[i].length);
+		second[cases[i].length] = '\0';
+		const char *const names[] = {first, second, "C"};
+		const char *const files[] = {"a.tsv", "b.tsv", "c.tsv"};
+		for (uint32_t k = 0; k < 3; k++) {
+			snprintf(origins[k], sizeof(origins[k]),
+				"# model m\n# date 2026-01-02\n# commit a\n# device %s\n",
+				names[k]);
+			write_points(
+				files[k], origins[k], "3\t500\t400\t100\t0\t2\t0\t0\t1000\t0\t2\n");
+		}
+		require(read_pool(&pool, "a.tsv,b.tsv,c.tsv", &error) == STATUS_OK, "%s",
+			error.text);
+		const char *device = pool.points.origin.device;
+		snprintf(expected, sizeof(expected), "%s, %s", first,
+			cases[i].is_there ? second : "C");
+		require(strcmp(device, expected) == 0, "%u: %s", cases[i].length, device);
+		calibrate_pool_free(&pool);
+	}
+}
+
 /* One file is read as it is. */
 Test(pool, a_calibration_alone_stays_as_it_is)
 {

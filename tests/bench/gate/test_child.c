@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "engine/base/clock.h"
@@ -78,6 +79,32 @@ Test(child, says_how_it_ended_and_what_it_printed)
 		require_output(&child, cases[i].output, cases[i].errors);
 		child_close(&child);
 	}
+}
+
+/* Of the children that this process has had: what they computed for themselves and in the kernel. */
+static uint64_t children_ns(void)
+{
+	struct rusage usage;
+
+	require_equal(getrusage(RUSAGE_CHILDREN, &usage), 0);
+	return ((uint64_t)usage.ru_utime.tv_sec + (uint64_t)usage.ru_stime.tv_sec) * 1000000000 +
+	       ((uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec) * 1000;
+}
+
+/* Nearly all of this one's time is the kernel's. */
+Test(child, computes_for_itself_and_in_the_kernel)
+{
+	struct child child;
+	uint64_t before_ns = children_ns();
+
+	start(&child, "exec dd if=/dev/zero of=/dev/null bs=1 count=300000 2>/dev/null", 0);
+	wait_for(&child);
+	uint64_t taken_ns = children_ns() - before_ns;
+	require(child.cpu_ns > 1000000 && child.cpu_ns + 2000 > taken_ns &&
+			child.cpu_ns < taken_ns + 2000,
+		"%llu ns, expected %llu", (unsigned long long)child.cpu_ns,
+		(unsigned long long)taken_ns);
+	child_close(&child);
 }
 
 Test(child, each_of_several_is_told)

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "engine/base/path.h"
@@ -67,4 +68,32 @@ Test(costs, valgrind_writes_no_file)
 	cr_assert_str_eq(words[0], "valgrind");
 	cr_assert_str_eq(words[1], "--tool=callgrind");
 	cr_assert_str_eq(words[2], "--callgrind-out-file=/dev/null");
+}
+
+/* The name of the processor stands in the environment of a baseline, not its number. */
+Test(costs, the_environment_has_the_name_of_the_processor)
+{
+	struct text text = {0};
+	struct error error = {0};
+	char line[1024], expected[1100] = "";
+	FILE *file = fopen("/proc/cpuinfo", "r");
+
+	while (file != NULL && expected[0] == '\0' && fgets(line, sizeof(line), file) != NULL) {
+		if (strncmp(line, "model name", 10) == 0) {
+			line[strcspn(line, "\n")] = '\0';
+			snprintf(expected, sizeof(expected), "; processor %s; its features ",
+				strchr(line, ':') + 2);
+		}
+	}
+	if (file != NULL) {
+		fclose(file);
+	}
+	if (expected[0] == '\0') {
+		cr_skip_test("no processor is named");
+	}
+	require_equal(costs_add_environment(&text, &error), STATUS_OK);
+	const char *at = strstr(text.bytes, expected);
+	require(at != NULL, "'%s' is not in '%s'", expected, text.bytes);
+	require_equal(strspn(at + strlen(expected), "0123456789abcdef"), 16);
+	text_deinit(&text);
 }

@@ -83,6 +83,18 @@ Test(gate, cases_come_and_go)
 	require_gate(folder, "", 1,
 		WORDS("three                    NEW", "two                      MISSING",
 			"1 PASS, 1 NEW, 1 MISSING"));
+	/* several in the order of their names */
+	shell(folder, "for name in m k z a; do cp s-baseline/two.json s-baseline/$name.json; done");
+	struct process_result result = shell_run(folder, QUIRE_EXECUTABLE " gate s.json");
+	const char *at = result.out;
+	for (const char *name = "akmtz"; *name != '\0'; name++) {
+		char line[] = {'\n', *name, *name == 't' ? 'w' : ' ', '\0'};
+		const char *next = strstr(at, line);
+		require(next != NULL, "%c is not behind the ones before: %s", *name, result.out);
+		at = next + 1;
+	}
+	process_result_free(&result);
+	shell(folder, "cd s-baseline && rm m.json k.json z.json a.json");
 	require_gate(folder, "--update", 0, WORDS("1 MISSING"));
 	snprintf(path, sizeof(path), "%s/s-baseline/two.json", folder);
 	require(!file_exists(path), "%s is left", path);
@@ -591,6 +603,13 @@ Test(gate, github_gets_a_summary_and_annotations)
 		"%s", result.out);
 	require(strstr(result.err, "is read by this command") != NULL, "%s", result.err);
 	process_result_free(&result);
+	/* a machine without summaries may have the variable, and nothing in it */
+	shell(folder, "cp s-baseline/two.json s-baseline/kept && rm s-baseline/one.json && "
+		      "mv s-baseline/kept s-baseline/two.json");
+	result = shell_run(folder,
+		"GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY= " QUIRE_EXECUTABLE " gate s.json");
+	require(result.code == 0 && result.err[0] == '\0', "%d: %s", result.code, result.err);
+	process_result_free(&result);
 	close_folder(folder);
 }
 
@@ -654,6 +673,12 @@ Test(gate, an_older_result_is_not_judged)
 	require_gate(folder, "--against /bin/true", 1, WORDS("2 FAILED", "wrote no"));
 	require_gate(folder, "--against /bin/false", 1,
 		WORDS("2 FAILED", "the other program's replay ended with exit code 1"));
+	/* one that refuses an option, and one that is killed */
+	shell(folder, "printf '#!/bin/sh\\nexit 2\\n' >refuses && chmod 755 refuses && "
+		      "printf '#!/bin/sh\\nkill -9 $$\\n' >dies && chmod 755 dies");
+	require_gate(folder, "--against @/refuses", 0,
+		WORDS("2 NEW", "the other program's replay ended with exit code 2"));
+	require_gate(folder, "--against @/dies", 1, WORDS("2 FAILED", "exit code 137"));
 	close_folder(folder);
 }
 

@@ -107,6 +107,31 @@ Test(ratio, the_width_is_that_of_welchs_degrees_of_freedom)
 	require(fractions > 100, "%u", fractions);
 }
 
+/* Against runs without any noise, Welch's degrees of freedom are those of the noisy ones: each of
+   the quantiles is told, and beyond the last of them it is that of 30. */
+Test(ratio, the_width_is_right_for_every_number_of_runs)
+{
+	enum { RUNS = 40 };
+	static const double still[] = {10, 10, 10};
+	uint64_t state = 9;
+	double noise[RUNS], variance;
+
+	for (uint32_t i = 0; i < RUNS; i++) {
+		noise[i] = noisy(&state, 10, 0.01);
+	}
+	for (uint32_t runs = 2; runs <= RUNS; runs++) {
+		uint32_t freedom = runs <= 31 ? runs - 1 : 30;
+		mean_of_logs(noise, runs, &variance);
+		struct ratio ratio = ratio_of(still, 3, noise, runs);
+		double w = log(ratio.high / ratio.ratio) / sqrt(variance);
+		double chance = chance_within(w, freedom);
+		/* rounding may make it a hair less than a whole number */
+		double below = freedom > 1 ? chance_within(w, freedom - 1) : chance;
+		require(fabs(chance - 0.99) < 2e-5 || fabs(below - 0.99) < 2e-5,
+			"%u runs: %.6f and %.6f", runs, chance, below);
+	}
+}
+
 Test(ratio, equal_runs_have_an_interval_without_width)
 {
 	const double values[] = {3, 3, 3};

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <time.h>
 
 #include "tests/harness/files.h"
@@ -50,7 +51,13 @@ Test(provenance, says_how_when_and_where_a_result_was_made)
 	cr_expect_str_eq(text_of(root, "device"), "a GPU");
 	cr_expect_float_eq(cJSON_GetObjectItem(root, "wall_s")->valuedouble, 12.345678901, 1e-9);
 	cr_expect(strlen(text_of(root, "commit")) > 0);
-	cr_expect(strlen(text_of(root, "machine")) > 0);
+	struct utsname system;
+	char machine[sizeof(system.sysname) + sizeof(system.machine) + 8];
+	require_equal(uname(&system), 0);
+	snprintf(machine, sizeof(machine), "%s %s, ", system.sysname, system.machine);
+	require(strncmp(text_of(root, "machine"), machine, strlen(machine)) == 0 &&
+			strlen(text_of(root, "machine")) > strlen(machine),
+		"'%s' does not begin with '%s'", text_of(root, "machine"), machine);
 	int read = sscanf(text_of(root, "date"), "%4d-%2d-%2dT%2d:%2d:%2dZ", &date.tm_year,
 		&date.tm_mon, &date.tm_mday, &date.tm_hour, &date.tm_min, &date.tm_sec);
 	require(read == 6 && strlen(text_of(root, "date")) == 20, "the date is %s",
