@@ -24,10 +24,8 @@ const struct embedded_file *report_file(const char *name)
 
 enum status report_check_out(const char *out_path, struct error *error)
 {
-	static const char *const names[] = {RESULT_REQUESTS, RESULT_TIMELINE, RESULT_STEP_GRID,
-		RESULT_LATENCY, RESULT_STEPS, RESULT_KERNELS, RESULT_KERNEL_PHASES,
-		RESULT_KERNEL_TIMELINE, RESULT_SUMMARY, RESULT_PROVENANCE, PLAN_SUMMARY,
-		PLAN_PROBES, SWEEP_SUMMARY, SWEEP_RUNS, SWEEP_CACHE};
+	static const char *const names[] = {RESULT_FILE_NAMES, PLAN_SUMMARY, PLAN_PROBES,
+		SWEEP_SUMMARY, SWEEP_RUNS, SWEEP_CACHE};
 
 	for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (strcmp(path_name(out_path), names[i]) == 0) {

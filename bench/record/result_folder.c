@@ -11,10 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* All files that a result folder may hold. The summary is the first to go. */
-static const char *const result_files[] = {RESULT_SUMMARY, RESULT_REQUESTS, RESULT_TIMELINE,
-	RESULT_STEP_GRID, RESULT_LATENCY, RESULT_STEPS, RESULT_KERNELS, RESULT_KERNEL_PHASES,
-	RESULT_KERNEL_TIMELINE, RESULT_LEVELS, RESULT_PROVENANCE};
+static const char *const result_files[] = {RESULT_FILE_NAMES};
 
 enum { RESULT_FILE_COUNT = sizeof(result_files) / sizeof(result_files[0]) };
 

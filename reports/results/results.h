@@ -33,6 +33,13 @@
 #define RESULT_SUMMARY "summary.json"
 #define RESULT_PROVENANCE "provenance.json"
 
+/* All of these, as elements of an array. Who removes a result begins with the summary, without which
+   it is none. */
+#define RESULT_FILE_NAMES                                                                          \
+	RESULT_SUMMARY, RESULT_REQUESTS, RESULT_TIMELINE, RESULT_STEP_GRID, RESULT_LATENCY,        \
+		RESULT_STEPS, RESULT_KERNELS, RESULT_KERNEL_PHASES, RESULT_KERNEL_TIMELINE,        \
+		RESULT_LEVELS, RESULT_PROVENANCE
+
 /* The origin of a run's step times, runner_kind in summary.json. computed: a clock measured how
    long a runner took to compute tokens. priced: a model of the GPU computed them. recorded: they
    were read from an earlier run's steps.tsv. */

@@ -151,6 +151,18 @@ Test(drawn_scripts, a_history_has_panels_points_and_levels)
 	free(scripts);
 }
 
+/* No figure has more than 24 panels. */
+Test(drawn_scripts, a_history_of_many_cases_has_24_panels)
+{
+	make_history(folder, "h.jsonl", (struct made_history){3, 40}, path);
+	char *scripts = scripts_of_page();
+
+	REQUIRE_LINES(scripts, "panel_total = 24");
+	require(strstr(scripts, "\npanel_name_24 = ") != NULL, "no 24th panel");
+	require(strstr(scripts, "\npanel_name_25 = ") == NULL, "a 25th panel");
+	free(scripts);
+}
+
 /* Of many runs only the points at which a curve bends are drawn. */
 Test(drawn_scripts, equal_neighbours_of_long_histories_are_left_out)
 {

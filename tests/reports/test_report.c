@@ -95,6 +95,10 @@ Test(report, a_gnuplot_that_fails_is_quoted)
 	chmod(tool, 0755);
 	setenv("PATH", folder, 1);
 	require_refusal(folder, path, STATUS_FILE, "gnuplot failed: line 7: no such thing");
+	temporary_write(folder, "gnuplot", "#!/bin/sh\nexit 1\n", tool);
+	require_refusal(folder, path, STATUS_FILE, "gnuplot failed: no reason given");
+	temporary_write(folder, "gnuplot", "#!/bin/sh\necho >&2\nexit 1\n", tool);
+	require_refusal(folder, path, STATUS_FILE, "gnuplot failed: no reason given");
 	temporary_write(folder, "gnuplot", "#!/bin/sh\nexit 0\n", tool);
 	require_refusal(folder, path, STATUS_FILE, "no whole SVG");
 	temporary_remove(folder);
@@ -103,21 +107,28 @@ Test(report, a_gnuplot_that_fails_is_quoted)
 /* A slip of the fingers must not cost a table that took hours to make. */
 Test(report, the_name_of_a_results_file_is_no_page)
 {
-	static const char *const names[] = {"plan.json", "summary.json", "sweep.tsv"};
+	static const char *const names[] = {"plan.json", "plan.tsv", "sweep.json", "sweep.tsv",
+		"cache.tsv", "summary.json", "provenance.json", "requests.tsv", "timeline.tsv",
+		"step_grid.tsv", "latency.tsv", "steps.tsv", "levels.tsv", "kernels.tsv",
+		"kernel_phases.tsv", "kernel_timeline.tsv"};
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
 	char out[TEMPORARY_PATH_BYTES + 16];
 	const char *directory = path;
 
 	temporary_folder(folder);
 	make_result(folder, "run", &made_ordinary, path);
-	for (uint32_t i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct error error = {0};
+		struct stat before = {0}, after = {0};
 		snprintf(out, sizeof(out), "%s/%s", path, names[i]);
-		require_equal(report_write(&directory, 1, out, NULL, &error), STATUS_USAGE);
+		bool is_there = stat(out, &before) == 0;
+		require(report_write(&directory, 1, out, NULL, &error) == STATUS_USAGE, "%s",
+			names[i]);
 		require(strstr(error.text, "the name of a file of a result") != NULL, "found %s",
 			error.text);
+		require((stat(out, &after) == 0) == is_there && after.st_ino == before.st_ino,
+			"%s was written", names[i]);
 	}
-	require(access(out, F_OK) != 0, "a page was written");
 	temporary_remove(folder);
 }
 

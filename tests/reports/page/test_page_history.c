@@ -166,6 +166,26 @@ Test(page_history, changes_of_many_cases_go_back_in_time)
 	free(page);
 }
 
+/* Of many changes the latest are shown, and how many there are is said. */
+Test(page_history, no_more_than_five_hundred_changes_are_shown, .timeout = 120)
+{
+	const char *file = path;
+	unsigned shown = 0, all = 0;
+
+	make_history(folder, "h.jsonl", (struct made_history){30, 3}, path);
+	copy_cases(path, 200);
+	char *page = make_page(folder, &file, 1, "page.html");
+	const char *at = strstr(page, "id=\"changes\"");
+	char *section = strndup(at, (size_t)(strstr(at, "</section>") - at));
+	at = strstr(section, "The latest ");
+	require(at != NULL && sscanf(at, "The latest %u of %u.", &shown, &all) == 2, "%.400s",
+		section);
+	require(shown == 500 && all > 500, "%u of %u", shown, all);
+	require_equal(occurrences(section, "<td class=\"words\">a"), 500);
+	free(section);
+	free(page);
+}
+
 Test(page_history, a_level_alone_is_no_worse)
 {
 	char *page = page_of((struct made_history){2, 2});

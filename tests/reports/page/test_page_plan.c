@@ -31,12 +31,17 @@ static void remove_folder(void)
 
 TestSuite(page_plan, .init = make_folder, .fini = remove_folder);
 
-static char *page_of_plan(const struct made_plan *made)
+static char *page_of_plan_named(const struct made_plan *made, const char *name)
 {
 	const char *directory = path;
 
-	make_plan(folder, "plan", made, path);
+	make_plan(folder, name, made, path);
 	return make_page(folder, &directory, 1, "page.html");
+}
+
+static char *page_of_plan(const struct made_plan *made)
+{
+	return page_of_plan_named(made, "plan");
 }
 
 static char *page_of_sweep(const struct made_sweep *made)
@@ -103,6 +108,44 @@ Test(page_plan, configurations_are_ranked_with_intervals)
 			  "class=\"name run-2\">2. c1</span> ");
 	require_has(page, "<span class=\"name run-4\">4. c3</span> </p>\n<svg");
 	free(page);
+}
+
+/* There are eight colours, and the page says so where they are not enough. */
+Test(page_plan, colours_begin_again_behind_the_eighth)
+{
+	struct made_plan made = made_plan_ordinary;
+
+	for (made.configurations = 8; made.configurations <= 9; made.configurations++) {
+		char *page = page_of_plan_named(&made, made.configurations == 8 ? "8" : "9");
+		bool is_said = strstr(page, "Behind the eighth the colours begin again.") != NULL;
+		require(is_said == (made.configurations == 9), "%u configurations",
+			made.configurations);
+		free(page);
+	}
+}
+
+/* A page shows the first 2,000 runs of a search, and says how many there are. */
+Test(page_plan, no_more_than_two_thousand_runs_are_shown, .timeout = 120)
+{
+	struct made_plan made = made_plan_ordinary;
+
+	for (made.loads = 2000; made.loads <= 2001; made.loads++) {
+		char *page = page_of_plan_named(&made, made.loads == 2000 ? "all" : "more");
+		const char *at = strstr(page, "<section id=\"probes\">");
+		require(at != NULL, "no runs");
+		char *section = strndup(at, (size_t)(strstr(at, "</section>") - at));
+		unsigned runs = 0, shown = 0;
+		int read = sscanf(strstr(section, "<summary>"),
+			"<summary>%u runs, in the order of plan.tsv, the first %u of them", &runs,
+			&shown);
+		uint32_t rows = occurrences(strstr(section, "<tbody>"), "<tr");
+		require(read == (runs > 2000 ? 2 : 1) && runs >= made.loads, "%d: %u, %u", read,
+			runs, shown);
+		require_equal(rows, runs > 2000 ? 2000 : runs);
+		require(runs <= 2000 || shown == 2000, "%u", shown);
+		free(section);
+		free(page);
+	}
 }
 
 /* A limit is drawn beside the figure that it is of; without limits of requests the share is of

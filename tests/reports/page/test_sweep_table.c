@@ -267,3 +267,55 @@ Test(sweep_table, has_every_figure_of_every_run, .timeout = 120)
 
 	cr_assert(prop_holds(&options));
 }
+
+/* Each GPU and number of KV blocks that it has no room for is named once, and at most eight. */
+Test(sweep_table, runs_beyond_the_memory_are_named_by_gpu_and_blocks)
+{
+	enum { RUNS = 20, SAID = 8 };
+	static const struct page_sheet sheet = {.style = "", .script = ""};
+	static const char *const gpus[] = {"a<b", "c"};
+	static struct sweep_run runs[RUNS];
+	const char *values[] = {"1"};
+	struct sweep_parameter seed = {.name = "seed", .value_count = 1, .values = values};
+	cJSON *summary = cJSON_CreateObject();
+
+	for (uint32_t kinds = 1; kinds <= SAID + 2; kinds++) {
+		struct text page = {0}, expected = {0};
+		struct error error = {0};
+		struct sweep_file sweep = {.directory = "sweep",
+			.is_calibrated = true,
+			.trace_name = "chat",
+			.parameter_count = 1,
+			.parameters = {seed},
+			.run_count = RUNS,
+			.runs = runs};
+		sweep.root.node = summary;
+		for (uint32_t i = 0; i < RUNS; i++) {
+			uint32_t kind = i % kinds;
+			runs[i] = (struct sweep_run){.name = "run",
+				.message = "",
+				.status = SWEEP_RUN_COMPLETE,
+				.gpu = gpus[kind % 2],
+				.is_beyond_memory = i < RUNS - 1,
+				.kv_blocks = {true, 9000 + kind / 2},
+				.found_kv_blocks = 100 * (1 + kind % 2)};
+			if (i < kinds && i < SAID) {
+				text_format(&expected, "%s9,%03u on %s, whose memory holds %u",
+					i == 0 ? "" : "; ", kind / 2,
+					kind % 2 == 0 ? "a&lt;b" : "c", 100 * (1 + kind % 2));
+			}
+		}
+		text_format(&expected, " (%u of %u runs, marked red in the table).</p>\n", RUNS - 1,
+			RUNS);
+		require(page_sweep_write(&page, &sweep, &sheet, &error) == STATUS_OK, "%s",
+			error.text);
+		const char *at = strstr(page.bytes, "has room for: ");
+		require(at != NULL, "nothing is said");
+		at += strlen("has room for: ");
+		require(strncmp(at, expected.bytes, strlen(expected.bytes)) == 0,
+			"%u kinds: found %.300s, expected %s", kinds, at, expected.bytes);
+		text_deinit(&page);
+		text_deinit(&expected);
+	}
+	cJSON_Delete(summary);
+}

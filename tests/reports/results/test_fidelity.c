@@ -421,8 +421,11 @@ static void errors_are_those_of_a_naive_reading(struct prop *prop, const void *c
 	(void)context;
 	require(trial != NULL, "no memory");
 	temporary_folder(trial->root);
-	draw_side(prop, &trial->real, trial->root, "real", "cuda", NULL);
-	draw_side(prop, &trial->sim, trial->root, "sim", "sim", &trial->real);
+	/* results without a kind of their runner are of the kind of its name */
+	draw_side(prop, &trial->real, trial->root, "real",
+		prop_chance(prop, 1, 2) ? "cuda" : "reference", NULL);
+	draw_side(prop, &trial->sim, trial->root, "sim", prop_chance(prop, 1, 2) ? "sim" : "tape",
+		&trial->real);
 	const char *folders[] = {trial->real.folder, trial->sim.folder};
 	for (uint32_t i = 0; i < 2; i++) {
 		require(result_open(&results[i], folders[i], &error) == STATUS_OK, "%s",

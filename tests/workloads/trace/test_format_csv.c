@@ -90,6 +90,7 @@ Test(format_csv, units_are_of_the_name_or_of_the_option)
 {
 	expect(NULL, "arrival_ms,input,output\n1,2,3\n2.5,2,3\n", "csv\n0 2 3\n1500000 2 3\n");
 	expect(NULL, "start_time_us,input,output\n1,2,3\n3,2,3\n", "csv\n0 2 3\n2000 2 3\n");
+	expect(NULL, "Arrival ms,input,output\n1,2,3\n2.5,2,3\n", "csv\n0 2 3\n1500000 2 3\n");
 	expect(NULL, "ts-ns,input,output\n1,2,3\n3,2,3\n", "csv\n0 2 3\n2 2 3\n");
 	expect("unit=us", "ts,input,output\n1,2,3\n3,2,3\n", "csv\n0 2 3\n2000 2 3\n");
 	expect("unit=s", "ts_ms,input,output\n1,2,3\n3,2,3\n", "csv\n0 2 3\n2000000000 2 3\n");
