@@ -97,8 +97,8 @@ static void require_variable(const char *scripts, const char *name, double expec
 		expected);
 }
 
-/* Of a real run and a simulated one a figure that only one of them has does not say which it is: its
-   line is drawn as any other. */
+/* Of a real run and a simulated one a figure that only one of them has does not say which it is:
+   its line is drawn as any other. */
 Test(drawn_scripts, a_figure_of_one_run_of_a_pair_has_no_real_run)
 {
 	static const char start[] = "has_legend = 0\nhas_notes = 1\n";

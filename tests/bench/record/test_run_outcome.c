@@ -305,7 +305,7 @@ static bool is_state(uint32_t word)
 	return false;
 }
 
-/* The word before the sums of 128 bits, where these begin at a multiple of 16 bytes only with it. */
+/* The word that lets the sums of 128 bits begin at a multiple of 16 bytes, where there is one. */
 static bool is_padding(uint32_t word)
 {
 	size_t at = word * sizeof(uint64_t);
