@@ -383,6 +383,28 @@ Test(compare, a_folder_without_a_result_is_refused)
 	}
 }
 
+/* What a table has in the place of a number is shown without what a terminal obeys. */
+Test(compare, cells_that_differ_are_shown_printable)
+{
+	static const char *const summary = SUMMARY("h200", "1.0", "2.0", "aa");
+	static const char plain[] = "step\twaiting\tdecode_rows\n0\t3\t1\n";
+	static const char hostile[] = "step\twaiting\tdecode_rows\n0\t3\t\x1b[31m7\n";
+	struct folders folders;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		require_equal(compare(&folders, summary, i == 0 ? plain : hostile, summary,
+				      i == 0 ? hostile : plain),
+			STATUS_OK);
+		const struct step_comparison *steps = &folders.comparison.steps;
+		cr_assert_str_eq(steps->decision.column, "decode_rows");
+		cr_assert_str_eq(i == 0 ? steps->decision.a : steps->decision.b, "1");
+		const char *shown = i == 0 ? steps->decision.b : steps->decision.a;
+		require(strstr(shown, "[31m7") != NULL && strchr(shown, '\x1b') == NULL, "'%s'",
+			shown);
+		close_folders(&folders);
+	}
+}
+
 /* Columns are matched by their names, and A and B are told apart. */
 Test(compare, steps_are_compared_by_name_in_both_directions)
 {

@@ -81,7 +81,7 @@ Test(child, says_how_it_ended_and_what_it_printed)
 	}
 }
 
-/* Of the children that this process has had: what they computed for themselves and in the kernel. */
+/* What the children of this process have computed, for themselves and in the kernel. */
 static uint64_t children_ns(void)
 {
 	struct rusage usage;
