@@ -33,8 +33,8 @@
 #define RESULT_SUMMARY "summary.json"
 #define RESULT_PROVENANCE "provenance.json"
 
-/* All of these, as elements of an array. Who removes a result begins with the summary, without which
-   it is none. */
+/* All of these, as elements of an array. Who removes a result begins with the summary, without
+   which it is none. */
 #define RESULT_FILE_NAMES                                                                          \
 	RESULT_SUMMARY, RESULT_REQUESTS, RESULT_TIMELINE, RESULT_STEP_GRID, RESULT_LATENCY,        \
 		RESULT_STEPS, RESULT_KERNELS, RESULT_KERNEL_PHASES, RESULT_KERNEL_TIMELINE,        \
