@@ -71,6 +71,8 @@ static void comparison_open(struct comparison *own, const struct subject *subjec
 	/* the chains of tiles that steps count are those of the GPU */
 	own->rounded.engine->scheduler.spread = own->gpu.runner.spread;
 	own->exact.engine->scheduler.spread = own->gpu.runner.spread;
+	own->rounded.engine->scheduler.blocks.readers = own->gpu.runner.readers;
+	own->exact.engine->scheduler.blocks.readers = own->gpu.runner.readers;
 }
 
 static void comparison_close(struct comparison *own)
