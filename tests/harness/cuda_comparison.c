@@ -68,7 +68,7 @@ static void comparison_open(struct comparison *own, const struct subject *subjec
 	open_gpus(own, subject, config, is_eager, ranks);
 	open_reference_ranks(&own->rounded, subject->weights, config, ROUNDING_BF16, ranks);
 	open_reference(&own->exact, subject->weights, config, ROUNDING_NONE);
-	/* the chains of tiles that steps count are those of the GPU */
+	/* steps count chains of tiles, and readings, as the GPU has them */
 	own->rounded.engine->scheduler.spread = own->gpu.runner.spread;
 	own->exact.engine->scheduler.spread = own->gpu.runner.spread;
 	own->rounded.engine->scheduler.blocks.readers = own->gpu.runner.readers;

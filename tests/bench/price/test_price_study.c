@@ -13,7 +13,7 @@
 
 /* Recorded steps that are priced, beside a naive account of them. */
 
-enum { STEPS_MAX = 60, REPLICAS = 2 };
+enum { STEPS_MAX = 1500, DRAWN_MAX = 60, REPLICAS = 2 };
 
 struct drawn {
 	struct priced_step steps[STEPS_MAX]; /* what a reader must find */
@@ -75,7 +75,7 @@ static void draw(struct prop *prop, struct drawn *drawn)
 	uint64_t now[REPLICAS] = {0};
 
 	memset(drawn, 0, sizeof(*drawn));
-	drawn->count = prop_range(prop, 1, STEPS_MAX);
+	drawn->count = prop_range(prop, 1, DRAWN_MAX);
 	for (uint32_t i = 0; i < drawn->count; i++) {
 		struct priced_step *step = &drawn->steps[i];
 		struct step_counts *counts = &step->counts;
@@ -330,7 +330,7 @@ static void require_printed(
 
 static void accounts(struct prop *prop, const void *context)
 {
-	struct drawn drawn;
+	static struct drawn drawn;
 	struct price_study study = {.cell_count = 0};
 	struct error error = {0};
 	uint64_t in_cells = 0;
@@ -356,7 +356,7 @@ static void accounts(struct prop *prop, const void *context)
 		in_cells += study.cells[i].sum.steps;
 	}
 	require_equal(in_cells, drawn.count);
-	require_printed(&study, &drawn, (uint32_t)prop_below(prop, STEPS_MAX));
+	require_printed(&study, &drawn, (uint32_t)prop_below(prop, DRAWN_MAX));
 	price_study_close(&study);
 }
 
@@ -367,6 +367,43 @@ Test(price_study, accounts_for_every_step, .timeout = 120)
 	temporary_folder(folder);
 	cr_assert(prop_holds(&(struct prop_options){
 		.name = "price", .body = accounts, .context = folder, .trials = 150}));
+	temporary_remove(folder);
+}
+
+/* Prompts one behind the other, of 0.1 s each: behind the second all the time before was theirs,
+   however many there have been. */
+Test(price_study, long_runs_of_prompts_are_remembered)
+{
+	static struct drawn drawn;
+	char folder[TEMPORARY_PATH_BYTES];
+	struct price_study study = {.cell_count = 0};
+	struct error error = {0};
+
+	drawn.count = STEPS_MAX;
+	for (uint32_t i = 0; i < STEPS_MAX; i++) {
+		drawn.steps[i] = (struct priced_step){
+			.counts = {.prefill_rows = 1, .prefill_tokens = 100, .sampled_rows = 1},
+			.start_ns = i * UINT64_C(100000000),
+			.measured_ns = 100000000,
+			.measured_host_ns = 30000,
+			.predicted_host_ns = 30000,
+			.predicted_ns = 30000 + 77 * 100,
+			.has_hull = true};
+		drawn.steps[i].recent = i < 2 ? i * 0.5 : 1;
+	}
+	temporary_folder(folder);
+	write_steps(&drawn, folder);
+	require(price_study_read(&study, folder, &models, NULL, &error) == STATUS_OK, "%s",
+		error.text);
+	for (struct group group = {0, 0}; group.view < STEP_VIEWS; group.view++) {
+		for (group.number = 0; group.number < STEP_GROUPS; group.number++) {
+			const struct price_sum expected =
+				sum_of(&drawn, takes_group, &group, false);
+			require_sum(&study.views[group.view][group.number], &expected,
+				step_views[group.view].title);
+		}
+	}
+	price_study_close(&study);
 	temporary_remove(folder);
 }
 
