@@ -32,10 +32,9 @@
 	X(running)		   /* sequences running, placed or not, after scheduling */        \
 	X(waiting)		   /* sequences waiting in the engine after scheduling */          \
 	X(used_blocks)                                                                             \
-	X(shared_tokens) /* saved by blocks that several running sequences hold */                 \
-	X(reread_tokens) /* of a block that k of them hold, (k - 1) / k of its tokens */           \
-	X(repeat_tokens) /* the same: its tokens for each reading behind the first, where     \
-				 one serves runner.readers sequences */    \
+	X(shared_tokens)      /* saved by blocks that several running sequences hold */            \
+	X(reread_tokens)      /* of a block that k of them hold, (k - 1) / k of its tokens */      \
+	X(repeat_tokens)      /* of such a block, its tokens times block_repeats() */              \
 	X(cached_free_blocks) /* free blocks whose content can still be found */                   \
 	X(free_blocks)                                                                             \
 	X(preemptions) /* in this step */

@@ -81,11 +81,6 @@ double operation_shared_token_ns(const struct operation_prices *prices)
 	       sum_of_parts(prices, OPERATION_TERM_kv_each_far);
 }
 
-double operation_repeat_token_ns(const struct operation_prices *prices)
-{
-	return sum_of_parts(prices, OPERATION_TERM_kv_repeat);
-}
-
 bool operation_prices_are_sound(
 	const struct operation_prices *prices, enum operation_term *term, const char **expected)
 {
@@ -113,7 +108,7 @@ bool operation_prices_are_sound(
 	}
 	*term = OPERATION_TERM_kv_repeat;
 	*expected = "a price of reading shared tokens again that is no more than that of others";
-	return operation_repeat_token_ns(prices) <= token_ns * (1 + tolerated);
+	return sum_of_parts(prices, OPERATION_TERM_kv_repeat) <= token_ns * (1 + tolerated);
 }
 
 /* ---- steps of a grid ---- */

@@ -47,11 +47,10 @@ const char *price_edge_name(enum price_edge edge);
 bool operation_prices_are_sound(
 	const struct operation_prices *prices, enum operation_term *term, const char **expected);
 
-/* What a token of context costs at least where no other row holds it, in ns, what a shared one
-   costs at most where every row reads it, and what it costs to read a shared one again. */
+/* What a token of context costs at least where no other row holds it, in ns, and what a shared one
+   costs at most where every row reads it. */
 double operation_distinct_token_ns(const struct operation_prices *prices);
 double operation_shared_token_ns(const struct operation_prices *prices);
-double operation_repeat_token_ns(const struct operation_prices *prices);
 
 /* Tries the laws on a grid of steps. edges: bits of enum price_edge. STATUS_INPUT, with the law and
    a pair of steps, where one is broken. */

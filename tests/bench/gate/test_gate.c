@@ -604,8 +604,7 @@ Test(gate, github_gets_a_summary_and_annotations)
 	require(strstr(result.err, "is read by this command") != NULL, "%s", result.err);
 	process_result_free(&result);
 	/* a machine without summaries may have the variable, and nothing in it */
-	shell(folder, "cp s-baseline/two.json s-baseline/kept && rm s-baseline/one.json && "
-		      "mv s-baseline/kept s-baseline/two.json");
+	shell(folder, "rm s-baseline/one.json");
 	result = shell_run(folder,
 		"GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY= " QUIRE_EXECUTABLE " gate s.json");
 	require(result.code == 0 && result.err[0] == '\0', "%d: %s", result.code, result.err);
