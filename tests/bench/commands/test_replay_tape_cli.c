@@ -149,8 +149,8 @@ Test(replay_tape_cli, a_gpu_given_again_is_that_of_the_recording)
 	replay_fixture_close(&fixture);
 }
 
-/* Plays the recording of the fixture with `from` replaced by `to` in its summary. It is refused with
-   these words; NULL: it is taken. */
+/* Plays the recording of the fixture with `from` replaced by `to` in its summary: it is refused
+   with these words, or taken where they are NULL. */
 static void require_changed(const struct replay_fixture *fixture, const char *played,
 	const char *summary, const char *from, const char *to, const char *refusal)
 {

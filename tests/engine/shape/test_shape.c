@@ -1,3 +1,4 @@
+#include "engine/shape/kernel_tiles.h"
 #include "engine/shape/graph_bucket.h"
 #include "engine/shape/model_config.h"
 #include "engine/shape/step_tensors.h"
@@ -119,5 +120,21 @@ Test(shape, graphs_double_up_to_16_rows_and_grow_by_16_from_there)
 	for (uint32_t rows = 0; rows <= 64; rows++) {
 		next += rows > sizes[next];
 		require_equal(graph_bucket(rows), sizes[next]);
+	}
+}
+
+/* Four warps have eight query heads each, of whole rows: of qwen3-0.6b, 8b, 14b and 32b, of a model
+   without groups, and of one whose rows are too large for a warp. */
+Test(shape, a_reading_serves_the_rows_that_fit_into_its_warps)
+{
+	static const struct {
+		uint32_t heads, kv_heads, readers;
+	} cases[] = {{16, 8, 16}, {32, 8, 8}, {40, 8, 4}, {64, 8, 4}, {32, 4, 4}, {8, 8, 32},
+		{24, 8, 8}, {72, 8, 0}, {5, 0, 0}};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		require(decode_readers(cases[i].heads, cases[i].kv_heads) == cases[i].readers,
+			"%u heads of %u: %u", cases[i].heads, cases[i].kv_heads,
+			decode_readers(cases[i].heads, cases[i].kv_heads));
 	}
 }
