@@ -1,5 +1,5 @@
-#include "engine/shape/kernel_tiles.h"
 #include "engine/shape/graph_bucket.h"
+#include "engine/shape/kernel_tiles.h"
 #include "engine/shape/model_config.h"
 #include "engine/shape/step_tensors.h"
 #include "engine/shape/weight_shape.h"
