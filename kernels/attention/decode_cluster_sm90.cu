@@ -44,7 +44,7 @@ template <int HEADS, int STEP> struct cluster_plan {
 	static constexpr int bytes = gathered + 8;
 
 	static_assert(
-		slots % SPLIT_TILES == 0 && pieces <= threads && bytes <= SM90_SHARED_BYTES, "");
+		RANKS * warps * TILE == DECODE_ROUND && slots % SPLIT_TILES == 0 && pieces <= threads && bytes <= SM90_SHARED_BYTES, "");
 };
 
 #ifdef QUIRE_SM90A

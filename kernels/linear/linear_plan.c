@@ -190,8 +190,8 @@ static struct linear_plan plan_small(
 		plan.path = LINEAR_NONE;
 		return plan;
 	}
-	while (tokens < row_count && tokens < WGMMA_ROWS) {
-		tokens *= 2;
+	if (row_count > tokens) { /* few missing rows, which make copies slower */
+		tokens = smaller(divide_up(row_count, 8) * 8, WGMMA_ROWS);
 	}
 	uint32_t chunks = small_stage_chunks(plan.weight_rows);
 	uint32_t fills = shape->input_count / LINEAR_CHUNK / chunks;

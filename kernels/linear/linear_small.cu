@@ -36,7 +36,7 @@ struct gemm {
 	const uint16_t *bias;
 	uint32_t row_count;
 	uint32_t output_count; /* columns of out */
-	uint32_t tile_tokens;  /* 8, 16, 32 or 64 */
+	uint32_t tile_tokens;  /* a multiple of 8 up to 64 */
 	uint32_t fill_count;   /* stages' worth of inputs in K */
 	uint32_t stage_count;
 };
