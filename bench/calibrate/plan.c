@@ -11,7 +11,11 @@
 #include <string.h>
 
 #define SECOND_NS UINT64_C(1000000000)
+#define SCENE_NS (10 * CALIBRATE_WARM_NS) /* from a scene to the next, which the engine skips */
 #define COOL_DOWN_S 0.06
+/* Decoding before a prompt that is measured on a rested GPU, and the shortest such prompt. */
+#define REST_S 0.15
+#define REST_LEAST_S 0.003
 #define HEAT_UP_S 0.12
 #define BURST_S 3
 #define PROMPT_STEP_S 0.25 /* the longest step with a prompt behind or beside something */
@@ -45,14 +49,14 @@ enum scene_kind {
 struct scene {
 	enum scene_kind kind;
 	uint32_t rows, tokens, spread, prefix, common, groups, longest;
-	bool has_every_size; /* of a sweep */
+	bool has_every_size; /* of a sweep, and of lengths of single prompts */
 	bool is_between;     /* of mixed steps: prompts of the lengths between the usual ones */
 };
 
 /* In order of falling importance: what much traffic consists of, then the corners. */
 static const struct scene scenes[] = {
 	{SCENE_DECODE_SWEEP, .rows = 512, .tokens = 600, .spread = 60, .has_every_size = true},
-	{SCENE_PROMPTS, .rows = 1, .tokens = 16384},
+	{SCENE_PROMPTS, .rows = 1, .tokens = 16384, .has_every_size = true},
 	{SCENE_MIXED, .rows = 32, .tokens = 900, .spread = 80},
 	{SCENE_DECODE_SWEEP, .rows = 192, .tokens = 1200, .spread = 60},
 	{SCENE_DECODE_SWEEP, .rows = 16, .tokens = 500, .spread = 90},
@@ -169,10 +173,13 @@ static const uint32_t sweep_sizes[] = {512, 497, 496, 480, 465, 449, 448, 420, 4
 
 enum { SWEEP_SIZE_COUNT = sizeof(sweep_sizes) / sizeof(sweep_sizes[0]) };
 
-/* On both sides of the kernels' tile sizes. */
-static const uint32_t prompt_lengths[] = {1, 16, 17, 32, 48, 63, 64, 65, 96, 127, 128, 129, 192,
-	255, 256, 257, 384, 511, 512, 513, 768, 1023, 1024, 1025, 1536, 2048, 3072, 4096, 6144,
-	8192, 12288, 16384};
+/* On both sides of the kernels' tile sizes, and between them: libraries pick other kernels at other
+   lengths, so that a step may take as long for 288 tokens as for 257, or a sixth longer. */
+static const uint32_t prompt_lengths[] = {1, 8, 16, 17, 24, 32, 33, 40, 48, 56, 63, 64, 65, 80, 96,
+	112, 127, 128, 129, 144, 160, 176, 192, 208, 224, 240, 255, 256, 257, 272, 288, 304, 320,
+	352, 384, 385, 416, 448, 480, 511, 512, 513, 544, 576, 608, 640, 641, 704, 768, 769, 832,
+	896, 897, 960, 1023, 1024, 1025, 1088, 1152, 1280, 1408, 1536, 1664, 1792, 2048, 3072, 4096,
+	6144, 8192, 12288, 16384};
 
 /* Of the prompts that join a batch; the last of the usual ones is the whole budget of a step. */
 static const uint32_t mixed_lengths[] = {1, 64, 256, 1024, 4096, UINT32_MAX};
@@ -187,9 +194,9 @@ enum {
 struct planner {
 	const struct calibrate_plan *plan;
 	struct random random;
-	FILE *file; /* NULL: only estimate the duration */
-	uint64_t now_ns;
-	uint64_t next_id; /* first unused hash id */
+	FILE *file;		    /* NULL: only estimate the duration */
+	uint64_t now_ns, latest_ns; /* of the next row, and of the latest */
+	uint64_t next_id;	    /* first unused hash id */
 	uint64_t next_session;
 	double seconds;	   /* estimated so far */
 	uint32_t part;	   /* of the plan */
@@ -325,6 +332,7 @@ static void add_row(struct planner *planner, const struct prompt *prompt)
 	check(prompt->prefix % CALIBRATE_ID_TOKENS == 0);
 	check(prompt->stored < prompt->length);
 	check(prompt->length + prompt->output <= planner->plan->max_model_len);
+	check(planner->now_ns >= planner->latest_ns || planner->file == NULL);
 	if (planner->file == NULL) {
 		return;
 	}
@@ -342,6 +350,7 @@ static void add_row(struct planner *planner, const struct prompt *prompt)
 		.hash_id_count = prompt->has_no_ids ? 0 : count,
 	};
 	trace_write_row(planner->file, &row);
+	planner->latest_ns = planner->now_ns;
 }
 
 /* Ids of a prefix that several prompts share. */
@@ -403,11 +412,11 @@ static void add_prompt(struct planner *planner, uint64_t first_id, uint32_t pref
 /* After long prompts a GPU is slower by up to a tenth, for about 0.1 s. Most traces compute short
    prompts and small batches without that slowdown, so one sequence decodes for a while before these
    are measured. */
-static void cool_down(struct planner *planner)
+static void cool_down(struct planner *planner, double seconds)
 {
 	enum { CONTEXT = 2048, MOST = 400 };
 	double each_s = decode_seconds(planner, 1, CONTEXT, CONTEXT);
-	uint32_t output = 1 + u32_min(MOST, (uint32_t)(COOL_DOWN_S / each_s));
+	uint32_t output = 1 + u32_min(MOST, (uint32_t)(seconds / each_s));
 
 	if (CONTEXT + output + 4 <= planner->plan->max_model_len) {
 		planner->now_ns += SECOND_NS * 50;
@@ -439,7 +448,7 @@ static void set_heat(struct planner *planner)
 	if (planner->part == HOT_PART) {
 		heat_up(planner);
 	} else {
-		cool_down(planner);
+		cool_down(planner, COOL_DOWN_S);
 	}
 }
 
@@ -468,13 +477,25 @@ static uint32_t step_of_prompt(
 	return step;
 }
 
+/* What is left of a number without its factors of 2. */
+static uint32_t odd_part(uint32_t number)
+{
+	return number >> __builtin_ctz(number);
+}
+
 /* The stairs of distinct contexts have every size; other sweeps only 2^k and 3 * 2^k, since what
    they add to a step does not depend on the graph's bucket. */
 static bool has_size(const struct scene *scene, uint32_t size)
 {
-	uint32_t odd = size >> __builtin_ctz(size);
+	return size <= scene->rows && (scene->has_every_size || odd_part(size) <= 3);
+}
 
-	return size <= scene->rows && (scene->has_every_size || odd == 1 || odd == 3);
+/* Lengths that every scene of single prompts has: 2^k, its neighbours and 3 * 2^k. */
+static bool is_usual_length(uint32_t tokens)
+{
+	bool is_behind = tokens > 1 && odd_part(tokens - 1) == 1;
+
+	return odd_part(tokens) <= 3 || odd_part(tokens + 1) == 1 || is_behind;
 }
 
 static uint32_t sizes_above(const struct scene *scene, uint32_t index)
@@ -563,6 +584,14 @@ static uint32_t own_within(const struct planner *planner, uint32_t rows, uint32_
 	return own;
 }
 
+/* Whether a prompt is measured on a rested GPU too, and not only behind others. Short ones do not
+   make it hot, and a long one does so by itself. */
+static bool is_rested(const struct planner *planner, const struct scene *scene, double each_s)
+{
+	return planner->part != HOT_PART && scene->has_every_size && each_s > REST_LEAST_S &&
+	       each_s < REST_S;
+}
+
 /* Shortest prompts first, because long ones slow the GPU down. Those behind nothing reach the
    whole budget of a step, however long it takes: a run has such steps. */
 static void play_prompts(struct planner *planner, const struct scene *scene)
@@ -576,8 +605,13 @@ static void play_prompts(struct planner *planner, const struct scene *scene)
 	for (uint32_t i = 0; i < PROMPT_LENGTH_COUNT && prompt_lengths[i] <= most; i++) {
 		uint32_t own = prompt_lengths[i];
 		double each_s = prompt_seconds(planner, 1, scene->prefix, own, 0, 0);
-		if (each_s > PROMPT_STEP_S && (own & (own - 1)) != 0) {
-			continue; /* of those that take long, the powers of two suffice */
+		bool is_long = each_s > PROMPT_STEP_S, is_usual = is_usual_length(own);
+		/* Of those that take long, the powers of two suffice. */
+		if (is_long ? odd_part(own) > 1 : !scene->has_every_size && !is_usual) {
+			continue;
+		}
+		if (is_usual && is_rested(planner, scene, each_s)) {
+			cool_down(planner, REST_S);
 		}
 		planner->now_ns += SECOND_NS * 10;
 		add_prompt(planner, first_id, scene->prefix, own);
@@ -687,13 +721,13 @@ static void play_burst(struct planner *planner, const struct scene *scene)
 	double each_s = prompt_seconds(planner, 1, 0, scene->tokens, 0, 0);
 	uint32_t count = 3 + u32_min(200, (uint32_t)(BURST_S / each_s));
 
-	cool_down(planner);
+	cool_down(planner, COOL_DOWN_S);
 	for (uint32_t i = 0; i < count; i++) {
 		planner->now_ns += SECOND_NS;
 		add_prompt(planner, planner->next_id, 0, scene->tokens);
 	}
 	planner->seconds += count * each_s;
-	cool_down(planner);
+	cool_down(planner, COOL_DOWN_S);
 }
 
 static void play(struct planner *planner, const struct scene *scene, uint32_t index)
@@ -879,7 +913,7 @@ void calibrate_plan_write(
 		shuffle(&random, order, played_here);
 		for (uint32_t i = 0; i < played_here; i++) {
 			struct scene scene = scenes[order[i]];
-			planner.now_ns = CALIBRATE_WARM_NS * ++played;
+			planner.now_ns = SCENE_NS * ++played;
 			check(fit_scene(plan, &scene));
 			play(&planner, &scene, order[i]);
 		}

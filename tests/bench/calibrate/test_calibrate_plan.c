@@ -20,8 +20,8 @@
 
 enum {
 	SCENES_MOST = 400,
-	SCENE_S = 1000, /* from one scene to the next */
-	CONTEXT = 2048, /* of what precedes a scene: a sequence that decodes, or prompts */
+	SCENE_S = 10000, /* from one scene to the next */
+	CONTEXT = 2048,	 /* of what precedes a scene: a sequence that decodes, or prompts */
 };
 
 struct row {
@@ -602,21 +602,26 @@ Test(calibrate_plan, the_ends_of_contexts_take_little_time)
 
 /* ---- order ---- */
 
-/* A scene as it is played, without the sequence or the prompts that cool or heat the GPU before
-   it. */
+/* A scene as it is played, without the sequences and the prompts that cool or heat the GPU before
+   it or its prompts. */
 struct played {
 	uint64_t counts; /* hash of the lengths of its rows */
 	uint32_t rows;
 	bool is_hot;
 };
 
+static bool is_rest(const struct row *row)
+{
+	return row->input == CONTEXT + 1 && row->stored == CONTEXT;
+}
+
 static bool is_prelude(const struct row *row, bool *is_hot)
 {
 	*is_hot = row->input == CONTEXT && row->stored == 0 && row->output == 1;
-	return *is_hot || (row->input == CONTEXT + 1 && row->stored == CONTEXT);
+	return *is_hot || is_rest(row);
 }
 
-/* Of scenes 1 to plan->scenes, each of which must begin on its thousand seconds. */
+/* Of scenes 1 to plan->scenes, each of which must begin on its ten thousand seconds. */
 static void list_scenes(const struct plan *plan, struct played *scenes)
 {
 	uint32_t begin = scene_end(plan, 0);
@@ -632,6 +637,9 @@ static void list_scenes(const struct plan *plan, struct played *scenes)
 		}
 		for (; begin < end; begin++) {
 			const struct row *row = &plan->rows[begin];
+			if (is_rest(row)) {
+				continue;
+			}
 			played->counts = counter_hash(played->counts, row->input);
 			played->counts = counter_hash(
 				played->counts, (uint64_t)row->output << 32 | row->stored);
@@ -685,6 +693,58 @@ Test(calibrate_plan, each_third_plays_the_scenes_with_prompts_and_its_share_of_t
 		require(to - from >= thrice + once / 6, "third %u has %u of %u scenes", j + 1,
 			to - from, plan.scenes);
 	}
+	free_plan(&plan);
+}
+
+/* The scenes of single prompts behind nothing: in each third all lengths, shortest first, between
+   them those of the usual lengths that take 3 to 150 ms behind a rest, but not in the hot third. */
+Test(calibrate_plan, prompts_are_measured_rested_and_hot)
+{
+	static const uint32_t rested[] = {
+		768, 1023, 1024, 1025, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384};
+	enum { RESTED = sizeof(rested) / sizeof(rested[0]), LENGTHS = 71 };
+	struct plan plan;
+	struct played scenes[SCENES_MOST];
+	uint32_t found = 0;
+
+	make_plan(&plan, 3);
+	list_scenes(&plan, scenes);
+	for (uint32_t begin = 0, end; begin < plan.count; begin = end) {
+		uint32_t lengths = 0, rests = 0, latest = 0;
+		bool is_hot = false, is_behind_rest = false;
+		end = scene_end(&plan, begin);
+		uint32_t i = begin;
+		while (i < end && is_prelude(&plan.rows[i], &is_hot)) {
+			i++;
+		}
+		if (end - i < LENGTHS || plan.rows[i].input != 1 || plan.rows[i].stored > 0) {
+			continue;
+		}
+		is_hot = scenes[plan.rows[i].scene - 1].is_hot;
+		for (; i < end; i++) {
+			const struct row *row = &plan.rows[i];
+			if (is_rest(row)) {
+				require(!is_hot && !is_behind_rest,
+					"two rests, or one of a hot GPU");
+				is_behind_rest = true;
+				continue;
+			}
+			require(row->input > latest && row->stored == 0 && row->output == 1,
+				"%u tokens behind %u", row->input, latest);
+			if (is_behind_rest) {
+				require(rests < RESTED && row->input == rested[rests],
+					"%u tokens are rested", row->input);
+				rests++;
+			}
+			latest = row->input;
+			is_behind_rest = false;
+			lengths++;
+		}
+		require_equal(lengths, LENGTHS);
+		require_equal(rests, is_hot ? 0 : RESTED);
+		found++;
+	}
+	require_equal(found, 3);
 	free_plan(&plan);
 }
 
