@@ -107,6 +107,21 @@ Test(child, computes_for_itself_and_in_the_kernel)
 	child_close(&child);
 }
 
+/* The kernel counts in units of 1,024 bytes, and remembers the largest of the children. */
+Test(child, its_peak_of_memory_is_in_bytes)
+{
+	struct child child;
+	struct rusage usage;
+
+	start(&child, "exec dd if=/dev/zero of=/dev/null bs=128M count=1 2>/dev/null", 0);
+	wait_for(&child);
+	require_equal(getrusage(RUSAGE_CHILDREN, &usage), 0);
+	require_equal(child.peak_memory_bytes, (uint64_t)usage.ru_maxrss * 1024);
+	require(child.peak_memory_bytes >= 128 << 20, "%llu bytes",
+		(unsigned long long)child.peak_memory_bytes);
+	child_close(&child);
+}
+
 Test(child, each_of_several_is_told)
 {
 	struct child children[2];

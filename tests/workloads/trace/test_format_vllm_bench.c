@@ -139,6 +139,36 @@ Test(format_vllm_bench, even_arrivals_do_not_drift)
 	}
 }
 
+/* From 18,447 requests on the product of a request's number and a second in the units of the rate
+   takes more than 64 bits. */
+Test(format_vllm_bench, even_arrivals_of_many_requests_do_not_wrap)
+{
+	enum { COUNT = 40000, ITEM = 3 };
+	char *items = malloc(COUNT * ITEM + 1), *file = malloc(2 * COUNT * ITEM + 512);
+	char path[TEMPORARY_PATH_BYTES];
+	struct trace_row row = {0};
+	const struct trace_options options = {0};
+	struct error error = {0};
+	struct trace *trace;
+	bool has_row = true;
+
+	for (uint32_t i = 0; i < COUNT; i++) {
+		memcpy(items + (size_t)ITEM * i, "1, ", ITEM);
+	}
+	items[ITEM * (COUNT - 1) + 1] = '\0'; /* no comma behind the last */
+	snprintf(file, 2 * COUNT * ITEM + 512, RESULT("4", "[%s]", "[%s]", ""), items, items);
+	temporary_write(folder, "t", file, path);
+	require(trace_open(&trace, path, &options, &error) == STATUS_OK, "%s", error.text);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		require(trace_next(trace, &row, &has_row, &error) == STATUS_OK && has_row, "%s",
+			error.text);
+		require_equal(row.arrival_ns, i * UINT64_C(250000000));
+	}
+	trace_close(trace);
+	free(file);
+	free(items);
+}
+
 /* A clock may begin at 0. That all times are 0, and no single one, says that there are none. */
 Test(format_vllm_bench, one_time_that_is_not_0_tells_of_start_times)
 {
