@@ -56,9 +56,9 @@ enum operation_variable operation_term_y(enum operation_term term)
 
 bool operation_term_may_lack(enum operation_term term)
 {
-	return term == OPERATION_TERM_kv_repeat || term == OPERATION_TERM_kv_each ||
-	       term == OPERATION_TERM_kv_each_far || term == OPERATION_TERM_kv_long ||
-	       term == OPERATION_TERM_kv_long_rows;
+	return term == OPERATION_TERM_kv_rounds || term == OPERATION_TERM_kv_repeat ||
+	       term == OPERATION_TERM_kv_each || term == OPERATION_TERM_kv_each_far ||
+	       term == OPERATION_TERM_kv_long || term == OPERATION_TERM_kv_long_rows;
 }
 
 struct operation_sharing operation_sharing_of(const struct model_config *shape)
@@ -70,6 +70,7 @@ struct operation_sharing operation_sharing_of(const struct model_config *shape)
 		.tokens = ceil(DECODE_SHARING_LEAST / bytes),
 		.longest = (double)DECODE_LONG * DECODE_SPLIT,
 		.alone = (double)decode_long_alone(shape->num_key_value_heads) * DECODE_SPLIT,
+		.round = DECODE_ROUND,
 		.readers = decode_readers(shape->num_attention_heads, shape->num_key_value_heads),
 	};
 }
@@ -165,7 +166,7 @@ void operation_step_rows(struct operation_step *out, const struct operation_floo
 	at[OPERATION_VARIABLE_PRODUCTS] =
 		operation_floor(floors->products, floors->product_token, tokens);
 	at[OPERATION_VARIABLE_EAGER_TOKENS] = tokens;
-	at[OPERATION_VARIABLE_EAGER_TILES] = (double)product_tiles((uint64_t)tokens);
+	at[OPERATION_VARIABLE_EAGER_TILES] = is_eager ? (double)product_tiles((uint64_t)tokens) : 0;
 	at[OPERATION_VARIABLE_MIXED_ROWS] = is_mixed ? rows->decodes : 0;
 	at[OPERATION_VARIABLE_PROMPTS] = rows->prompts;
 	at[OPERATION_VARIABLE_SAMPLES] = is_eager ? rows->samples : padded;
@@ -266,6 +267,18 @@ void operation_step_prompts(struct operation_step *out, const struct operation_f
 	at[OPERATION_VARIABLE_CHAIN_WHOLE] = is_whole ? at[OPERATION_VARIABLE_CHAIN_KEYS] : 0;
 	at[OPERATION_VARIABLE_TILE_PAIRS] = tiles.keys * PREFILL_QUERY_TILE;
 	at[OPERATION_VARIABLE_TILES] = tiles.count;
+}
+
+void operation_step_rounds(struct operation_step *out, const struct operation_sharing *rule)
+{
+	double longest = out->at[OPERATION_VARIABLE_LONGEST];
+	double tokens = least(longest, rule->alone), in_rounds = 0;
+
+	if (rule->round > 0) { /* ceil() takes longer */
+		in_rounds = (double)(int64_t)(tokens / rule->round) * rule->round;
+		in_rounds += in_rounds < tokens ? rule->round : 0;
+	}
+	out->at[OPERATION_VARIABLE_ROUND_TOKENS] = most(longest, in_rounds);
 }
 
 double operation_basis(enum operation_term term, const struct operation_parts *parts, uint32_t i,

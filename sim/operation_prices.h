@@ -42,6 +42,7 @@
 	X(kv_all, RAMP, CONTEXT, DECODE_CONTEXT, NONE, "K and V, the shared ones too")             \
 	X(kv_uneven, DEARER, CONTEXT, DECODE_CONTEXT, LONGEST, "rows of uneven length")            \
 	X(kv_longest, RAMP, CONTEXT, LONGEST, NONE, "the longest row")                             \
+	X(kv_rounds, DEARER, CONTEXT, DISTINCT, ROUND_TOKENS, "K and V, in whole rounds")          \
 	X(kv_longest_many, RAMP, CONTEXT, LONGEST_MANY, NONE, "the longest of several rows")       \
 	X(kv_beside, CHEAPER, CONTEXT, LONGEST_MANY, OTHERS, "merging while others are read")      \
 	X(kv_fill, CHEAPER, CONTEXT, CONTEXT_MANY, ONE, "few tokens that do not fill the GPU")     \
@@ -115,6 +116,7 @@ enum operation_variable {
 	OPERATION_VARIABLE_SHARED_EACH,	   /* the same where every row reads them */
 	OPERATION_VARIABLE_REREAD_SPAN,	   /* reread tokens * decode context */
 	OPERATION_VARIABLE_LONGEST,	   /* longest context of a decode row */
+	OPERATION_VARIABLE_ROUND_TOKENS,   /* of the rounds that hold the longest row */
 	OPERATION_VARIABLE_LONGEST_MANY,   /* the same of several rows, or of a long row alone */
 	OPERATION_VARIABLE_OTHERS,	   /* context of the other rows */
 	OPERATION_VARIABLE_CONTEXT_MANY,   /* decode context of those, or of that */
@@ -182,10 +184,11 @@ struct operation_limits {
 /* The rules by which an engine picks its kernel of decode attention. It reads shared tokens once
    where they are at least `tokens`, or where there are any and a row has more than `longest`; with
    0, 0 in every step. A row alone has a kernel of its own up to `alone` tokens, and beyond the one
-   of several rows; 0: there is no such kernel. One reading of shared tokens serves up to `readers`
-   rows; 0: any number. */
+   of several rows; 0: there is no such kernel. That kernel reads `round` tokens at a time, so that
+   a step takes longer where another round begins; 0: it has no rounds. One reading of shared tokens
+   serves up to `readers` rows; 0: any number. */
 struct operation_sharing {
-	double tokens, longest, alone, readers;
+	double tokens, longest, alone, round, readers;
 };
 
 /* The most that a profile or a recorded run may say. */
@@ -267,6 +270,10 @@ void operation_step_rows(struct operation_step *out, const struct operation_floo
 	const struct operation_rows *rows, bool is_ahead);
 void operation_step_context(struct operation_step *out, const struct operation_sharing *rule,
 	const struct step_counts *counts);
+/* Behind operation_step_context(): the tokens of whole rounds that hold the longest row. Only a row
+   alone is read in rounds, but if other rows did not count them, a step could become cheaper when a
+   short row joins. Apart, since rows that have a round more than the longest need not ask. */
+void operation_step_rounds(struct operation_step *out, const struct operation_sharing *rule);
 void operation_step_prompts(struct operation_step *out, const struct operation_floors *floors,
 	const struct step_counts *counts);
 

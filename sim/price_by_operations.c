@@ -72,6 +72,11 @@ static void add_term(struct operation_section_sum *sum, enum operation_term term
 			   parts->at[parts->count - 1] <= 1;
 	switch (operation_term_kind(term)) {
 	case OPERATION_KIND_DEARER:
+		if (term == OPERATION_TERM_kv_rounds) {
+			add_lines(sum->rounds, &sum->round_count, term, parts);
+			sum->rounds_ns += ns;
+			break;
+		}
 		if (is_distinct) {
 			add_lines(sum->dearer_shared, &sum->dearer_shared_count, term, parts);
 			sum->reread_ns += ns;
@@ -115,8 +120,8 @@ static inline double ramp_ns(struct operation_ramp *ramp, double x)
 {
 	uint32_t i = ramp->latest;
 
-	if (x < ramp->at[i]) {
-		i = 0;
+	while (i > 0 && x < ramp->at[i]) {
+		i--;
 	}
 	while (i + 1 < ramp->count && x >= ramp->at[i + 1]) {
 		i++;
@@ -171,13 +176,19 @@ static inline double extremes_ns(
 	       cheaper_ns(sum->cheaper, sum->cheaper_count, step->at);
 }
 
-static inline double context_ns(struct operation_pricer *pricer, const struct operation_step *step)
+static inline double context_ns(struct operation_pricer *pricer, struct operation_step *step)
 {
 	struct operation_section_sum *sum = &pricer->sections[OPERATION_SECTION_CONTEXT];
 	double shared = step->at[OPERATION_VARIABLE_SHARED];
 	double distinct = step->at[OPERATION_VARIABLE_DISTINCT];
 	double ns = section_ns(sum, step) + extremes_ns(sum, step);
 
+	if (distinct < step->at[OPERATION_VARIABLE_LONGEST] + pricer->sharing.round) {
+		operation_step_rounds(step, &pricer->sharing);
+		ns += dearer_ns(sum->rounds, sum->round_count, step->at);
+	} else {
+		ns += sum->rounds_ns * distinct;
+	}
 	if (distinct == step->at[OPERATION_VARIABLE_DECODE_CONTEXT]) {
 		return ns + sum->reread_ns * distinct;
 	}

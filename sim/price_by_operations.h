@@ -53,6 +53,10 @@ struct operation_section_sum {
 	struct operation_line dearer_shared[OPERATION_LINES], cheaper_shared[OPERATION_LINES];
 	uint32_t dearer_shared_count, cheaper_shared_count;
 	double reread_ns; /* price of a token where none is shared */
+	/* Of whole rounds; they come to the distinct tokens where these are more. */
+	struct operation_line rounds[OPERATION_LINES];
+	uint32_t round_count;
+	double rounds_ns;
 	struct operation_ramp ramps[OPERATION_TERM_COUNT];
 };
 

@@ -181,6 +181,9 @@ static enum status read_sharing(
 		json_u32(&sharing, "readers", 1, OPERATION_READERS_MOST, &readers, error);
 		out->readers = readers;
 	}
+	if (json_find(&sharing, "round") != NULL) {
+		json_double(&sharing, "round", 1, OPERATION_PRICE_LIMIT, &out->round, error);
+	}
 	if (json_find(&sharing, "alone") == NULL) { /* the engine has no kernel for a row alone */
 		return error->status;
 	}

@@ -72,7 +72,8 @@ static double all_token_ns(const struct operation_prices *prices)
 double operation_distinct_token_ns(const struct operation_prices *prices)
 {
 	return all_token_ns(prices) + sum_of_parts(prices, OPERATION_TERM_kv_reread) +
-	       sum_of_parts(prices, OPERATION_TERM_kv_shared);
+	       sum_of_parts(prices, OPERATION_TERM_kv_shared) +
+	       sum_of_parts(prices, OPERATION_TERM_kv_rounds);
 }
 
 double operation_shared_token_ns(const struct operation_prices *prices)
@@ -92,6 +93,12 @@ bool operation_prices_are_sound(
 		if (*expected != NULL) {
 			return false;
 		}
+	}
+	const struct operation_parts *rounds = &prices->terms[OPERATION_TERM_kv_rounds];
+	*term = OPERATION_TERM_kv_rounds;
+	*expected = "numbers 'at' of at most 1";
+	if (rounds->count > 0 && !(rounds->at[rounds->count - 1] <= 1)) {
+		return false;
 	}
 	operation_floors_of(&floors, &prices->limits, &prices->shape);
 	*term = OPERATION_TERM_kv_all;
@@ -261,17 +268,17 @@ static void try_sharing(struct trial *trial)
 	}
 }
 
-/* A row alone of the most tokens that its own kernel reads, and of one more. */
-static void try_edge_of_long_row(struct trial *trial)
+/* A row alone of `context` tokens, and of one more. */
+static void try_edge_of_row(struct trial *trial, uint64_t context, enum price_edge edge)
 {
 	const struct place place = trial->place;
 	struct place more = place;
 
-	trial->place.context = (uint64_t)trial->pricer->sharing.alone;
-	more.context = trial->place.context + 1;
-	if (place.rows == 1 && more.context > 1) {
+	trial->place.context = context;
+	more.context = context + 1;
+	if (place.rows == 1 && context > 0) {
 		const struct step_counts less = counts_of(&trial->place), after = counts_of(&more);
-		try_more(trial, ns_of(trial->pricer, &less), &after, 1U << PRICE_EDGE_long_row,
+		try_more(trial, ns_of(trial->pricer, &less), &after, 1U << edge,
 			"a token of context");
 	}
 	trial->place = place;
@@ -325,7 +332,9 @@ static void try_place(struct trial *trial)
 		larger.sampled_rows++;
 		try_more(trial, ns, &larger, edges_between(place, true), "a row");
 		try_sharing(trial);
-		try_edge_of_long_row(trial);
+		const struct operation_sharing *sharing = &trial->pricer->sharing;
+		try_edge_of_row(trial, (uint64_t)sharing->alone, PRICE_EDGE_long_row);
+		try_edge_of_row(trial, (uint64_t)sharing->round, PRICE_EDGE_row_round);
 		try_edge_of_readers(trial);
 	}
 	more.tokens++;

@@ -31,6 +31,7 @@
 	X(product_tile, "prompt tokens and rows that fill tiles of products, and one more")        \
 	X(sharing, "shared tokens that every row reads, and one more, read once for all rows")     \
 	X(readers, "rows that one reading of shared tokens serves, and one more")                  \
+	X(row_round, "a row alone that fills rounds of its kernel, and one token more")            \
 	X(long_row, "a row alone, which has a kernel of its own, and a token too many for that")
 
 enum price_edge {

@@ -34,6 +34,7 @@ static const double huber_tolerated = 0.04, huber_tolerated_logged = 0.01;
    parts, since steps are few. */
 
 static const double once[] = {0};
+static const double whole[] = {1};
 static const double graph_parts[] = {0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160,
 	192, 224, 256, 288, 320, 352, 384, 416, 448, 480};
 /* Other engines stop capturing graphs: vLLM at 512 rows, beyond which a step is launched in pieces.
@@ -84,6 +85,7 @@ static const struct {
 	PARTS(kv_all, once),
 	PARTS(kv_uneven, uneven_parts),
 	PARTS(kv_longest, longest_parts),
+	PARTS(kv_rounds, whole),
 	PARTS(kv_longest_many, many_parts),
 	PARTS(kv_beside, beside_parts),
 	PARTS(kv_fill, fill_parts),
@@ -131,11 +133,12 @@ static void append_part(struct operation_parts *parts, double at)
    of its own. The step ends with the longest piece: the longest row or that share. */
 static void set_logged_parts(struct operation_prices *prices, const struct calibrate_setup *setup)
 {
-	static const enum operation_term not_logged[] = {OPERATION_TERM_kv_shared,
-		OPERATION_TERM_kv_repeat, OPERATION_TERM_kv_each, OPERATION_TERM_kv_each_far,
-		OPERATION_TERM_kv_again, OPERATION_TERM_kv_merge, OPERATION_TERM_kv_first,
-		OPERATION_TERM_kv_late, OPERATION_TERM_kv_long, OPERATION_TERM_kv_long_rows,
-		OPERATION_TERM_prefill_chain, OPERATION_TERM_eager_tiles};
+	static const enum operation_term not_logged[] = {OPERATION_TERM_kv_rounds,
+		OPERATION_TERM_kv_shared, OPERATION_TERM_kv_repeat, OPERATION_TERM_kv_each,
+		OPERATION_TERM_kv_each_far, OPERATION_TERM_kv_again, OPERATION_TERM_kv_merge,
+		OPERATION_TERM_kv_first, OPERATION_TERM_kv_late, OPERATION_TERM_kv_long,
+		OPERATION_TERM_kv_long_rows, OPERATION_TERM_prefill_chain,
+		OPERATION_TERM_eager_tiles};
 	struct operation_parts *beside = &prices->terms[OPERATION_TERM_kv_beside];
 	struct operation_parts *reread = &prices->terms[OPERATION_TERM_kv_reread];
 	double share = setup->shape.num_key_value_heads / setup->limits.multiprocessors;
@@ -241,6 +244,7 @@ static void step_of(struct operation_step *step, const struct operation_floors *
 	memset(step, 0, sizeof(*step));
 	operation_step_rows(step, floors, &rows, point->ahead != 0);
 	operation_step_context(step, sharing, &point->counts);
+	operation_step_rounds(step, sharing);
 	if (point->counts.prefill_rows > 0) {
 		operation_step_prompts(step, floors, &point->counts);
 	}
@@ -526,7 +530,7 @@ static double memory_lack(const struct system *system, double kv_token)
 	for (uint32_t i = 0; i < system->count; i++) {
 		enum operation_term term = system->columns[i].term;
 		if (term == OPERATION_TERM_kv_reread || term == OPERATION_TERM_kv_shared ||
-			term == OPERATION_TERM_kv_all) {
+			term == OPERATION_TERM_kv_rounds || term == OPERATION_TERM_kv_all) {
 			ns += system->price[i];
 		}
 	}

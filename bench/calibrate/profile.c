@@ -90,11 +90,11 @@ static void add_sharing(cJSON *root, const struct operation_sharing *sharing)
 		add_number(section, "tokens", sharing->tokens);
 		add_number(section, "longest", sharing->longest);
 		add_number(section, "alone", sharing->alone);
+		add_number(section, "round", sharing->round);
 		add_number(section, "readers", sharing->readers);
 		cJSON_AddStringToObject(section, "source",
-			"DECODE_SHARING_LEAST, DECODE_LONG, decode_long_alone() and "
-			"decode_readers() of "
-			"engine/shape/kernel_tiles.h");
+			"DECODE_SHARING_LEAST, DECODE_LONG, DECODE_ROUND, decode_long_alone() and "
+			"decode_readers() of engine/shape/kernel_tiles.h");
 	}
 }
 

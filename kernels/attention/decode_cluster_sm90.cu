@@ -44,7 +44,8 @@ template <int HEADS, int STEP> struct cluster_plan {
 	static constexpr int bytes = gathered + 8;
 
 	static_assert(
-		RANKS * warps * TILE == DECODE_ROUND && slots % SPLIT_TILES == 0 && pieces <= threads && bytes <= SM90_SHARED_BYTES, "");
+		slots % SPLIT_TILES == 0 && pieces <= threads && bytes <= SM90_SHARED_BYTES, "");
+	static_assert(RANKS * warps * TILE == DECODE_ROUND, "all warps compute a tile each");
 };
 
 #ifdef QUIRE_SM90A

@@ -565,10 +565,11 @@ Test(profile_laws, hold_on_a_dense_grid_by_every_profile, .timeout = 300)
 static void require_jump(const char *text)
 {
 	const char *at = strstr(text, " take ");
+	const double rounding = 0.0005; /* of each number in the text */
 	double ms = 0, more_ms = 0;
 
 	require(at != NULL && sscanf(at, " take %lf ms, and %lf ms", &ms, &more_ms) == 2 &&
-			more_ms > 1.05 * ms,
+			more_ms + rounding > 1.05 * (ms - rounding),
 		"%s", text);
 }
 
@@ -871,6 +872,49 @@ Test(profile_laws, a_long_row_alone_jumps_at_a_named_edge)
 				   "1 decode rows of 24576 tokens") != NULL,
 		"%s", error.text);
 	require(operation_prices_edges(prices) >> PRICE_EDGE_long_row & 1, "the edge has no name");
+}
+
+/* So does a row alone that fills its kernel's rounds. Beyond the first one a token more of a full
+   round costs nothing, and longer rows of another kernel have no rounds. */
+Test(profile_laws, a_round_of_a_row_alone_jumps_at_a_named_edge)
+{
+	struct gpu_profile profile;
+	struct operation_pricer pricer;
+	struct error error = {0};
+
+	require(gpu_profile_find("h200-qwen3-0.6b", &profile, &error) == STATUS_OK, "%s",
+		error.text);
+	struct operation_prices *prices = &profile.prices;
+	prices->sharing.round = 2048;
+	double before[4], after[4];
+	static const uint64_t contexts[4] = {2047, 2048, 4095, 24576};
+	uint32_t others = profile.edges & ~(1U << PRICE_EDGE_row_round);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct step_counts row = {.decode_rows = 1, .sampled_rows = 1};
+		row.decode_context_tokens = row.decode_longest_context = contexts[i];
+		struct step_counts longer = row;
+		longer.decode_context_tokens = ++longer.decode_longest_context;
+		for (uint32_t has = 0; has < 2; has++) {
+			prices->terms[OPERATION_TERM_kv_rounds] = (struct operation_parts){
+				.count = 1, .at = {1}, .ns = {has * 100.0}};
+			operation_pricer_init(&pricer, prices);
+			struct operation_price a = price_by_operations(&pricer, &row, false);
+			struct operation_price b = price_by_operations(&pricer, &longer, false);
+			*(has ? &after[i] : &before[i]) =
+				b.gpu_ns + b.host_ns - a.gpu_ns - a.host_ns;
+		}
+		double rounds = after[i] - before[i];
+		double expected = contexts[i] == 2048 ? 204800 : contexts[i] == 24576 ? 100 : 0;
+		require(fabs(rounds - expected) < 1e-3, "%llu tokens and one more: %.3f ns",
+			(unsigned long long)contexts[i], rounds);
+	}
+	require_equal(operation_prices_check(prices, others | 1U << PRICE_EDGE_row_round, &error),
+		STATUS_OK);
+	require_equal(operation_prices_check(prices, others, &error), STATUS_INPUT);
+	require(strstr(error.text, "a token of context more is a jump over 5 % at no named edge: "
+				   "1 decode rows of 2048 tokens") != NULL,
+		"%s", error.text);
+	require(operation_prices_edges(prices) >> PRICE_EDGE_row_round & 1, "the edge has no name");
 }
 
 /* Cells of the measured steps, and the edges, each at most once. */

@@ -299,16 +299,22 @@ static void draw_prices(struct prop *prop, struct operation_prices *prices)
 		prices->sharing.tokens = prop_range(prop, 1, 9000);
 		prices->sharing.longest = prop_range(prop, 1, 9000);
 		prices->sharing.alone = prices->sharing.longest + prop_below(prop, 9000);
+		prices->sharing.round = prop_chance(prop, 1, 3) ? 0 : prop_range(prop, 1, 3000);
 	}
 	for (uint32_t t = 0; t < OPERATION_TERM_COUNT; t++) {
 		struct operation_parts *parts = &prices->terms[t];
 		bool is_ramp = operation_term_kind((enum operation_term)t) == OPERATION_KIND_RAMP;
-		double at = is_ramp ? 0 : draw_number(prop, 20);
+		double at = is_ramp ? 0 : draw_number(prop, 20), most = 3000;
 		parts->count = prop_chance(prop, 1, 20) ? OPERATION_PARTS : prop_below(prop, 5);
+		if (t == OPERATION_TERM_kv_rounds) { /* rising up to 1 */
+			parts->count = prop_below(prop, 3);
+			at = 0.25;
+			most = 0;
+		}
 		for (uint32_t i = 0; i < parts->count; i++) {
 			parts->at[i] = at;
 			parts->ns[i] = prop_chance(prop, 1, 4) ? 0 : draw_number(prop, 500);
-			at += 1 + draw_number(prop, 3000);
+			at += most == 0 ? 0.75 : 1 + draw_number(prop, most);
 		}
 	}
 	if (prop_chance(prop, 1, 4)) { /* mixed steps that would cost more than their bound */
@@ -363,6 +369,18 @@ static double naive_cheaper(const struct operation_parts *parts, double x, doubl
 #define TERM(name) (&prices->terms[OPERATION_TERM_##name])
 #define RAMP(name, x) naive_ramp(TERM(name), x)
 
+/* Tokens of whole rounds, as many as a row alone of so many tokens takes, at most of a row that is
+   as long as its kernel computes; and no less than the tokens. */
+static double naive_rounds(const struct operation_sharing *rule, double tokens)
+{
+	double in_rounds = 0;
+
+	while (rule->round > 0 && in_rounds < tokens && in_rounds < rule->alone) {
+		in_rounds += rule->round;
+	}
+	return in_rounds > tokens ? in_rounds : tokens;
+}
+
 /* What decode rows read, and at the limits of the GPU. */
 static double naive_context(
 	const struct operation_prices *prices, const struct step_counts *counts, double *floor)
@@ -388,6 +406,8 @@ static double naive_context(
 	}
 	ns += RAMP(kv_all, context) + naive_dearer(TERM(kv_uneven), context, longest) +
 	      RAMP(kv_longest, longest) + naive_dearer(TERM(kv_shared), context - shared, context) +
+	      naive_dearer(
+		      TERM(kv_rounds), context - shared, naive_rounds(&prices->sharing, longest)) +
 	      RAMP(kv_each, shared - once) + naive_cheaper(TERM(kv_again), once, 1) +
 	      naive_cheaper(
 		      TERM(kv_each_far), shared - once, (double)counts->reread_tokens * context) +
