@@ -409,7 +409,7 @@ static void add_prompt(struct planner *planner, uint64_t first_id, uint32_t pref
 	add_row(planner, &prompt);
 }
 
-/* After long prompts a GPU is slower by up to a tenth, for about 0.1 s. Most traces compute short
+/* After long prompts a GPU is slower by up to a quarter, for about 0.1 s. Most traces compute short
    prompts and small batches without that slowdown, so one sequence decodes for a while before these
    are measured. */
 static void cool_down(struct planner *planner, double seconds)
