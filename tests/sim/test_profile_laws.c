@@ -917,6 +917,39 @@ Test(profile_laws, a_round_of_a_row_alone_jumps_at_a_named_edge)
 	require(operation_prices_edges(prices) >> PRICE_EDGE_row_round & 1, "the edge has no name");
 }
 
+/* Rounds of no token, and a price of more than the rounds that rows need. */
+Test(profile_laws, rounds_that_are_none_are_refused)
+{
+	static const char *const rounds[] = {"0.5", "0", "-2048", "1"};
+	struct gpu_profile profile;
+	struct error error = {0};
+	enum operation_term term = OPERATION_TERM_graph;
+	const char *expected = NULL;
+
+	for (uint32_t i = 0; i < 4; i++) {
+		char sharing[128];
+		error = (struct error){0};
+		snprintf(sharing, sizeof(sharing),
+			"\"sharing\": {\"tokens\": 9, \"longest\": 4096, \"round\": "
+			"%s},\n\"edges\"",
+			rounds[i]);
+		read_changed("\"edges\"", "\"edges\"", sharing, &error);
+		bool is_refused = strstr(error.text, "sharing.round: found") != NULL;
+		require(is_refused == (i < 3), "%s: '%s'", rounds[i], error.text);
+	}
+	error = (struct error){0};
+	require(gpu_profile_find("h200-qwen3-0.6b", &profile, &error) == STATUS_OK, "%s",
+		error.text);
+	struct operation_parts *parts = &profile.prices.terms[OPERATION_TERM_kv_rounds];
+	for (uint32_t i = 0; i < 2; i++) {
+		parts->at[0] = 1 + 0.001 * i;
+		require(operation_prices_are_sound(&profile.prices, &term, &expected) == (i == 0),
+			"%.3f", parts->at[0]);
+	}
+	require_equal(term, OPERATION_TERM_kv_rounds);
+	cr_assert_str_eq(expected, "numbers 'at' of at most 1");
+}
+
 /* Cells of the measured steps, and the edges, each at most once. */
 Test(profile_laws, cells_and_edges_are_well_formed_or_refused)
 {
