@@ -54,6 +54,11 @@ enum operation_variable operation_term_y(enum operation_term term)
 	return terms[term].y;
 }
 
+bool operation_term_is_of_tokens(enum operation_term term)
+{
+	return term == OPERATION_TERM_kv_all || terms[term].x == OPERATION_VARIABLE_DISTINCT;
+}
+
 bool operation_term_may_lack(enum operation_term term)
 {
 	return term == OPERATION_TERM_kv_rounds || term == OPERATION_TERM_kv_repeat ||

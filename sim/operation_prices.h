@@ -242,6 +242,8 @@ static inline double operation_products_base(const struct operation_floors *floo
 
 const char *operation_term_name(enum operation_term term);
 const char *operation_term_what(enum operation_term term);
+/* Whether each token of context that no other row holds pays the term's prices, all of them. */
+bool operation_term_is_of_tokens(enum operation_term term);
 /* Whether a profile may leave the term out, which then costs nothing. */
 bool operation_term_may_lack(enum operation_term term);
 enum operation_kind operation_term_kind(enum operation_term term);
@@ -270,9 +272,10 @@ void operation_step_rows(struct operation_step *out, const struct operation_floo
 	const struct operation_rows *rows, bool is_ahead);
 void operation_step_context(struct operation_step *out, const struct operation_sharing *rule,
 	const struct step_counts *counts);
-/* Behind operation_step_context(): the tokens of whole rounds that hold the longest row. Only a row
-   alone is read in rounds, but if other rows did not count them, a step could become cheaper when a
-   short row joins. Apart, since rows that have a round more than the longest need not ask. */
+/* After operation_step_context(): sets the tokens of the whole rounds that hold the longest row.
+   Only a row alone is read in rounds, but if other rows did not count them, a step could become
+   cheaper when a short row joins. A function of its own, since pricing skips it where the rows have
+   at least a round more than the longest: their tokens are more than its rounds. */
 void operation_step_rounds(struct operation_step *out, const struct operation_sharing *rule);
 void operation_step_prompts(struct operation_step *out, const struct operation_floors *floors,
 	const struct step_counts *counts);

@@ -72,7 +72,7 @@ static void add_term(struct operation_section_sum *sum, enum operation_term term
 			   parts->at[parts->count - 1] <= 1;
 	switch (operation_term_kind(term)) {
 	case OPERATION_KIND_DEARER:
-		if (term == OPERATION_TERM_kv_rounds) {
+		if (operation_term_y(term) == OPERATION_VARIABLE_ROUND_TOKENS) {
 			add_lines(sum->rounds, &sum->round_count, term, parts);
 			sum->rounds_ns += ns;
 			break;

@@ -71,9 +71,15 @@ static double all_token_ns(const struct operation_prices *prices)
 
 double operation_distinct_token_ns(const struct operation_prices *prices)
 {
-	return all_token_ns(prices) + sum_of_parts(prices, OPERATION_TERM_kv_reread) +
-	       sum_of_parts(prices, OPERATION_TERM_kv_shared) +
-	       sum_of_parts(prices, OPERATION_TERM_kv_rounds);
+	double ns = all_token_ns(prices);
+
+	for (uint32_t i = 0; i < OPERATION_TERM_COUNT; i++) {
+		enum operation_term term = (enum operation_term)i;
+		bool is_of_tokens = operation_term_is_of_tokens(term);
+		ns += is_of_tokens && term != OPERATION_TERM_kv_all ? sum_of_parts(prices, term)
+								    : 0;
+	}
+	return ns;
 }
 
 double operation_shared_token_ns(const struct operation_prices *prices)

@@ -528,11 +528,8 @@ static double memory_lack(const struct system *system, double kv_token)
 	double ns = 0;
 
 	for (uint32_t i = 0; i < system->count; i++) {
-		enum operation_term term = system->columns[i].term;
-		if (term == OPERATION_TERM_kv_reread || term == OPERATION_TERM_kv_shared ||
-			term == OPERATION_TERM_kv_rounds || term == OPERATION_TERM_kv_all) {
-			ns += system->price[i];
-		}
+		bool is_of_tokens = operation_term_is_of_tokens(system->columns[i].term);
+		ns += is_of_tokens ? system->price[i] : 0;
 	}
 	return kv_token - ns;
 }

@@ -13,7 +13,8 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define SCENE_NS (10 * CALIBRATE_WARM_NS) /* from a scene to the next, which the engine skips */
 #define COOL_DOWN_S 0.06
-/* Decoding before a prompt that is measured on a rested GPU, and the shortest such prompt. */
+/* How long one sequence decodes before a prompt that is measured on a rested GPU, which is also the
+   longest such prompt, and the shortest. */
 #define REST_S 0.15
 #define REST_LEAST_S 0.003
 #define HEAT_UP_S 0.12
@@ -332,10 +333,10 @@ static void add_row(struct planner *planner, const struct prompt *prompt)
 	check(prompt->prefix % CALIBRATE_ID_TOKENS == 0);
 	check(prompt->stored < prompt->length);
 	check(prompt->length + prompt->output <= planner->plan->max_model_len);
-	check(planner->now_ns >= planner->latest_ns || planner->file == NULL);
 	if (planner->file == NULL) {
 		return;
 	}
+	check(planner->now_ns >= planner->latest_ns);
 	for (uint32_t i = 0; i < count; i++) {
 		planner->ids[i] = i < shared ? prompt->first_id + i : planner->next_id++;
 	}
@@ -477,7 +478,7 @@ static uint32_t step_of_prompt(
 	return step;
 }
 
-/* What is left of a number without its factors of 2. */
+/* The largest odd factor. */
 static uint32_t odd_part(uint32_t number)
 {
 	return number >> __builtin_ctz(number);
@@ -584,8 +585,8 @@ static uint32_t own_within(const struct planner *planner, uint32_t rows, uint32_
 	return own;
 }
 
-/* Whether a prompt is measured on a rested GPU too, and not only behind others. Short ones do not
-   make it hot, and a long one does so by itself. */
+/* Whether the GPU rests before a prompt of a usual length. Shorter prompts do not make it hot, and
+   longer ones make it hot themselves. */
 static bool is_rested(const struct planner *planner, const struct scene *scene, double each_s)
 {
 	return planner->part != HOT_PART && scene->has_every_size && each_s > REST_LEAST_S &&

@@ -36,8 +36,8 @@
    Long prompts lower the GPU's clock for a while. So before prompts or few rows are measured,
    decoding one sequence lets the GPU cool down, and prompts are measured shortest first. In one of
    its three places a scene with prompts begins hot instead, behind a few long prompts, as it often
-   does in traffic. In the other two, prompts of the usual lengths behind nothing are each measured
-   on a rested GPU, so that the same steps are known hot and rested.
+   does in traffic. In the other two the GPU rests before each prompt of the usual lengths that has
+   no prefix and takes 3 to 150 ms, so that the same steps are measured hot and rested.
 
    Steps before CALIBRATE_WARM_NS warm the GPU up and are not measured. */
 

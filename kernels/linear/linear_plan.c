@@ -183,15 +183,13 @@ static struct linear_plan plan_small(
 {
 	struct linear_plan plan = plan_of(LINEAR_SMALL, shape, row_count);
 	const uint32_t half = device->half_shared_bytes;
-	uint32_t tokens = 8;
+	/* As few missing rows as there can be: they make copies slower. */
+	const uint32_t tokens = divide_up(smaller(row_count, WGMMA_ROWS), 8) * 8;
 
 	plan.weight_rows = small_weight_rows(shape, row_count, device);
 	if (plan.weight_rows == 0) {
 		plan.path = LINEAR_NONE;
 		return plan;
-	}
-	if (row_count > tokens) { /* few missing rows, which make copies slower */
-		tokens = smaller(divide_up(row_count, 8) * 8, WGMMA_ROWS);
 	}
 	uint32_t chunks = small_stage_chunks(plan.weight_rows);
 	uint32_t fills = shape->input_count / LINEAR_CHUNK / chunks;

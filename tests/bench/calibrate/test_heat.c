@@ -105,6 +105,55 @@ Test(calibrate_heat, finds_the_rises_and_the_decay)
 	}
 }
 
+static void add_step(struct calibrate_points *points, const struct heat_prices *heat, double *hot,
+	uint32_t tokens, double ns)
+{
+	const struct calibrate_setup setup = setup_of_h200();
+	struct calibrate_point *point = &points->points[points->count++];
+	struct operation_floors floors;
+
+	operation_floors_of(&floors, &setup.limits, &setup.shape);
+	point->samples = 1;
+	point->counts.prefill_rows = tokens > 0;
+	point->counts.prefill_tokens = tokens;
+	point->counts.decode_rows = tokens == 0;
+	double flops_ns = heat_flops_ns(&floors, &point->counts);
+	ns = tokens > 0 ? 1.2 * flops_ns : ns;
+	ns += heat_extra_ns(heat, *hot, flops_ns, &point->counts, ns);
+	point->elapsed_ns = point->gpu_ns = (uint64_t)(ns + 0.5);
+	*hot = heat_after(heat->decay_ns, *hot, flops_ns, (double)point->elapsed_ns);
+}
+
+/* Each prompt twice behind a second of decoding and once behind many prompts, where it takes a
+   fifth longer: two equal times do not make the third a disturbed one. */
+Test(calibrate_heat, a_fifth_longer_is_heat)
+{
+	enum { LENGTHS = 20, OTHERS = 200 };
+	const struct heat_prices heat = {0.4, 0, 5e7};
+	const struct calibrate_setup setup = setup_of_h200();
+	struct calibrate_points points = {0};
+	uint32_t other = 4000;
+	double hot = 0;
+
+	points.points = calloc(LENGTHS * (OTHERS + 5), sizeof(*points.points));
+	for (uint32_t i = 0; i < LENGTHS; i++) {
+		for (uint32_t time = 0; time < 3; time++) {
+			for (uint32_t j = 0; time == 2 && j < OTHERS; j++) {
+				add_step(&points, &heat, &hot, other++, 0); /* each only once */
+			}
+			if (time < 2) {
+				add_step(&points, &heat, &hot, 0, 1e9);
+			}
+			add_step(&points, &heat, &hot, 400 + 20 * i, 0);
+		}
+	}
+	calibrate_heat_note(&points, &setup);
+	const struct heat_prices found = calibrate_heat_fit(&points);
+	require(fabs(found.prompt - heat.prompt) < 0.005 && found.decay_ns == heat.decay_ns,
+		"found %g, %g", found.prompt, found.decay_ns);
+	calibrate_points_free(&points);
+}
+
 Test(calibrate_heat, finds_none_in_noise)
 {
 	for (uint64_t seed = 0; seed < 20; seed++) {

@@ -267,6 +267,9 @@ static void check_plan(const struct linear_plan *plan, const struct linear_devic
 		cr_expect(shape->split_k == 1);
 		cr_expect(plan->weight_rows % (shape->has_silu ? 16 : 8) == 0);
 		cr_expect(plan->tile_tokens % 8 == 0 && plan->tile_tokens <= 64);
+		cr_expect(plan->tile_tokens == 64 ||
+			  (plan->tile_tokens >= plan->row_count &&
+				  plan->tile_tokens < plan->row_count + 8));
 		cr_expect(row_blocks <= device->multiprocessors ||
 			  (shape->has_silu && plan->row_count <= 32)); /* several waves */
 		cr_expect(plan->shared_bytes <= 2 * device->half_shared_bytes);
