@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench/plan/binding.h"
+#include "bench/plan/probe.h"
 #include "engine/wait_cause.h"
 #include "tests/harness/require.h"
 
@@ -194,4 +195,42 @@ Test(binding, a_limit_of_the_run_is_named)
 		binding_name(
 			&(struct objective){.limits[1].metric = metric_find("e2e.p50")}, &figures),
 		"e2e.p50");
+}
+
+/* The largest pool of a plan of KV blocks is what the memory has room for: beyond it only a larger
+   share of the memory helps, until that is all of it. */
+Test(binding, the_largest_pool_is_a_matter_of_the_share_of_memory)
+{
+	const struct objective objective = {.slo = {.ttft_ns = 1}, .attain = 1000000};
+
+	for (uint32_t share = 900000; share <= 1000000; share += 100000) {
+		struct probe_configuration own = {
+			.run.trace_path = QUIRE_SOURCE_DIR "/workloads/traces/demo.jsonl"};
+		struct run_outcome outcome;
+		struct probe_figures figures;
+		struct error error = {0};
+
+		replay_config_default(&own.run.config);
+		own.run.config.model = "qwen3-0.6b";
+		own.run.config.gpu = "h200";
+		own.run.config.max_requests = 20;
+		own.run.config.gpu_memory_utilization = share;
+		own.run.slo = objective.slo;
+		struct run_request run = own.run; /* which names what it chose */
+		require(run_replay(&run, &outcome, &error) == STATUS_OK, "%s", error.text);
+		const struct probe_context context = {
+			.configurations = &own, .objective = &objective};
+		for (uint32_t less = 0; less < 2; less++) {
+			const struct probe_job job = {
+				.knob = KNOB_KV_BLOCKS, .load = outcome.found_kv_blocks - less};
+			require(probe_run(&context, &job, &figures, &error) == STATUS_OK, "%s",
+				error.text);
+			require_equal(figures.kv_blocks, job.load);
+			require_equal(figures.has_given_blocks, less == 1);
+			if (less == 0) {
+				require_equal(
+					figures.spent_causes >> WAIT_BLOCKS & 1, share == 1000000);
+			}
+		}
+	}
 }

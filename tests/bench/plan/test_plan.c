@@ -664,6 +664,39 @@ Test(plan, columns_that_take_all_are_advised_for_a_fleet)
 	require_fleet_advised(9, 130, NULL);
 }
 
+/* Every other prompt is long, and in turn an even number of replicas gives all of these to half of
+   them: less than the next odd number carries. So some even numbers fail between those that pass,
+   and the notes and plan.json name them from the lowest up. */
+Test(plan, numbers_of_replicas_that_fail_are_told_from_the_lowest_up)
+{
+	struct text trace = {0};
+	struct plan_file plan;
+	char note[64];
+
+	for (uint32_t i = 0; i < 240; i++) {
+		text_format(&trace,
+			"{\"timestamp\": 0, \"input_length\": %u, \"output_length\": 1}\n",
+			i % 2 == 0 ? 8000 : 16);
+	}
+	temporary_write(folder, "odd.jsonl", trace.bytes, NULL);
+	text_deinit(&trace);
+	char *said = quire(0, "plan @/odd.jsonl --vary replicas --router round-robin "
+			      "--slo-ttft-ms 240 --attain 1 --replicates 0 --out @/odd");
+	open_plan(&plan, "odd");
+	require(plan.answer.stretch_count > 1, "%u stretches", plan.answer.stretch_count);
+	const char *rest = said;
+	for (uint32_t i = 0; i < plan.answer.stretch_count; i++) {
+		const struct plan_stretch *stretch = &plan.answer.stretches[i];
+		snprintf(note, sizeof(note), "note: replicas %g to %g fails although",
+			stretch->from, stretch->to);
+		rest = strstr(rest, note);
+		require(rest != NULL, "no \"%s\" at its place in\n%s", note, said);
+		require((uint64_t)stretch->from % 2 == 0, "%g replicas fail", stretch->from);
+	}
+	plan_file_close(&plan);
+	free(said);
+}
+
 /* The same bytes with any number of workers. */
 Test(plan, one_worker_and_four_write_the_same)
 {
