@@ -95,43 +95,87 @@ static bool is_known(const struct prefill_spread *spread)
 	return spread->heads > 0 && spread->multiprocessors > 0;
 }
 
-static uint64_t mean_keys(uint64_t keys, const struct prefill_spread *spread)
+/* The keys of each multiprocessor, as what it has more than the one before it: so a tile of all
+   heads is one addition and one subtraction. Its heads go to multiprocessors `at` and following,
+   counted from the other end in every other round. */
+struct chain {
+	struct prefill_spread spread;
+	uint32_t at;
+	bool is_backwards;
+	uint64_t more[PREFILL_MULTIPROCESSORS_MAX + 1]; /* modulo 2^64 */
+};
+
+static void chain_begin(struct chain *chain, const struct prefill_spread *spread)
 {
-	return u64_divide_up(keys * spread->heads, spread->multiprocessors);
+	check(spread->multiprocessors <= PREFILL_MULTIPROCESSORS_MAX);
+	chain->spread = *spread;
+	chain->at = 0;
+	chain->is_backwards = false;
+	memset(chain->more, 0, (spread->multiprocessors + 1) * sizeof(chain->more[0]));
+}
+
+static void chain_add(struct chain *chain, uint64_t keys)
+{
+	uint32_t all = chain->spread.multiprocessors;
+
+	for (uint32_t left = chain->spread.heads; left > 0;) {
+		uint32_t count = u32_min(left, all - chain->at);
+		uint32_t first = chain->is_backwards ? all - chain->at - count : chain->at;
+		chain->more[first] += keys;
+		chain->more[first + count] -= keys;
+		chain->at += count;
+		left -= count;
+		if (chain->at == all) {
+			chain->at = 0;
+			chain->is_backwards = !chain->is_backwards;
+		}
+	}
+}
+
+static uint64_t chain_end(const struct chain *chain)
+{
+	uint64_t keys = 0, most = 0;
+
+	for (uint32_t i = 0; i < chain->spread.multiprocessors; i++) {
+		keys += chain->more[i];
+		most = u64_max(most, keys);
+	}
+	return most;
 }
 
 uint64_t prefill_chain_keys(
 	const uint32_t *ends, uint32_t count, const struct prefill_spread *spread)
 {
-	uint64_t tiles = (uint64_t)count * spread->heads, keys = 0, longest = 0, round = 1;
+	struct chain chain;
 
 	if (!is_known(spread)) {
 		return 0;
 	}
+	chain_begin(&chain, spread);
 	for (uint32_t i = 0; i < count; i++) {
-		keys += ends[i];
+		chain_add(&chain, ends[i]);
 	}
-	for (uint64_t at = 0; at < tiles; at += spread->multiprocessors) {
-		longest = u64_max(longest, round++ * ends[at / spread->heads]);
-	}
-	return u64_max(longest, mean_keys(keys, spread));
+	return chain_end(&chain);
 }
 
 /* The tiles but the last are full, and the last one is the longest. */
 uint64_t prefill_chain_of_prompt(
 	uint64_t first, uint64_t count, const struct prefill_spread *spread)
 {
-	uint64_t tiles = prefill_tile_count(count), longest = 0, round = 1;
+	struct chain chain;
 
 	if (!is_known(spread)) {
 		return 0;
 	}
-	for (uint64_t at = 0; at < tiles * spread->heads; at += spread->multiprocessors) {
-		uint64_t tile = at / spread->heads;
-		uint64_t end = tile == 0 ? count : (tiles - tile) * PREFILL_TILE;
-		longest = u64_max(longest, round++ * (first + end));
+	if (prefill_tile_count(count) * spread->heads <= spread->multiprocessors) {
+		return count > 0 ? first + count : 0; /* each tile has one of its own */
 	}
-	return u64_max(longest, mean_keys(prefill_tile_keys(first, count), spread));
+	chain_begin(&chain, spread);
+	for (uint64_t end = count; end > 0;) {
+		chain_add(&chain, first + end);
+		end = (end - 1) / PREFILL_TILE * PREFILL_TILE;
+	}
+	return chain_end(&chain);
 }
 
 uint32_t prefill_tile_ends(uint32_t *ends, uint32_t first, uint32_t count)

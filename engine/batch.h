@@ -130,16 +130,17 @@ static inline uint64_t prefill_tile_keys(uint64_t first, uint64_t count)
 }
 
 /* What the tiles are spread over; 0, 0: not known. */
+enum { PREFILL_MULTIPROCESSORS_MAX = 4096 };
 struct prefill_spread {
 	uint32_t heads; /* query heads of a rank */
 	uint32_t multiprocessors;
 };
 
-/* The keys that the busiest multiprocessor walks through, at the least: the mean of all, rounded
-   up, or the largest k * (keys of the tile at place (k - 1) * multiprocessors) of all heads' tiles
-   in falling order, since of (k - 1) * multiprocessors + 1 tiles one multiprocessor computes k. It
-   is at least the longest tile's keys, and never falls when a tile or a key is added. 0 where the
-   spread is not known. ends: (count), the keys of each tile, in falling order. */
+/* The keys that the busiest multiprocessor walks through. All heads' tiles, in falling order of
+   their keys, are dealt to the multiprocessors in rounds, every other one backwards, as
+   kernels/attention/prefill_sm90.cu does. It is at least the longest tile's keys and the mean of
+   all, and never falls when a tile or a key is added. 0 where the spread is not known. ends:
+   (count), the keys of each tile, in falling order. */
 uint64_t prefill_chain_keys(
 	const uint32_t *ends, uint32_t count, const struct prefill_spread *spread);
 

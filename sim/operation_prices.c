@@ -63,7 +63,8 @@ bool operation_term_may_lack(enum operation_term term)
 {
 	return term == OPERATION_TERM_kv_rounds || term == OPERATION_TERM_kv_repeat ||
 	       term == OPERATION_TERM_kv_each || term == OPERATION_TERM_kv_each_far ||
-	       term == OPERATION_TERM_kv_long || term == OPERATION_TERM_kv_long_rows;
+	       term == OPERATION_TERM_kv_long || term == OPERATION_TERM_kv_long_rows ||
+	       term == OPERATION_TERM_prefill_half;
 }
 
 struct operation_sharing operation_sharing_of(const struct model_config *shape)
@@ -270,6 +271,7 @@ void operation_step_prompts(struct operation_step *out, const struct operation_f
 						    ? (double)counts->prefill_chain_keys
 						    : usual_chain(floors, counts, &tiles, keys);
 	at[OPERATION_VARIABLE_CHAIN_WHOLE] = is_whole ? at[OPERATION_VARIABLE_CHAIN_KEYS] : 0;
+	at[OPERATION_VARIABLE_PAIRS] = pairs;
 	at[OPERATION_VARIABLE_TILE_PAIRS] = tiles.keys * PREFILL_QUERY_TILE;
 	at[OPERATION_VARIABLE_TILES] = tiles.count;
 }

@@ -64,6 +64,8 @@
 	X(prefill_even, DEARER, PROMPT, EVEN_KEYS, KEYS, "tiles spread over the GPU")              \
 	X(prefill_chain, RAMP, PROMPT, CHAIN_KEYS, NONE, "keys of the busiest multiprocessor")     \
 	X(prefill_pairs, RAMP, PROMPT, TILE_PAIRS, NONE, "queries and keys, in whole tiles")       \
+	X(prefill_half, DEARER, PROMPT, PAIRS, TILE_PAIRS,                                         \
+		"the same, in tiles at least half full")                                           \
 	X(prefill_tiles, RAMP, PROMPT, TILES, NONE, "tiles that are listed")                       \
 	X(host_graph, RAMP, HOST, HOST_GRAPH, NONE, "host: a step that only decodes")              \
 	X(host_eager, RAMP, HOST, HOST_EAGER, NONE, "host: a step with prompts")                   \
@@ -127,7 +129,8 @@ enum operation_variable {
 	OPERATION_VARIABLE_EVEN_KEYS,	/* keys a multiprocessor walks through, spread evenly */
 	OPERATION_VARIABLE_CHAIN_KEYS,	/* keys of the longest chain of tiles */
 	OPERATION_VARIABLE_CHAIN_WHOLE, /* the same where tiles fill half the GPU */
-	OPERATION_VARIABLE_TILE_PAIRS,	/* pairs of whole tiles */
+	OPERATION_VARIABLE_PAIRS,	/* of a query and a key */
+	OPERATION_VARIABLE_TILE_PAIRS,	/* the same of whole tiles */
 	OPERATION_VARIABLE_TILES,	/* of PREFILL_QUERY_TILE queries */
 	OPERATION_VARIABLE_HOST_GRAPH,
 	OPERATION_VARIABLE_HOST_EAGER,
@@ -163,7 +166,7 @@ struct operation_parts {
 #define OPERATION_LIMIT_LIST(X)                                                                    \
 	X(read_rate, "GB/s", 1, 1e6)	  /* memory, read by a streaming kernel */                 \
 	X(flop_rate, "TFLOP/s", 0.1, 1e6) /* products of bf16 matrices */                          \
-	X(multiprocessors, "count", 1, 4096)
+	X(multiprocessors, "count", 1, PREFILL_MULTIPROCESSORS_MAX)
 
 struct operation_limits {
 #define OPERATION_LIMIT_FIELD(field, unit, minimum, maximum) double field;

@@ -214,11 +214,11 @@ static enum status read_heat(
 		return STATUS_OK;
 	}
 	TRY(json_object(root, "heat", &heat, error));
-	const cJSON *power = json_find(&heat, "power");
-	if (!cJSON_IsNumber(power) || power->valuedouble != HEAT_POWER) {
-		return json_refuse(&heat, "power",
-			"2: make the profile again from its recording, quire calibrate --measured "
-			"--out DIR",
+	const cJSON *form = json_find(&heat, "form");
+	if (!cJSON_IsString(form) || strcmp(form->valuestring, HEAT_FORM) != 0) {
+		return json_refuse(&heat, "form",
+			HEAT_FORM ": make the profile again from its recording, quire calibrate "
+				  "--measured --out DIR",
 			error);
 	}
 	json_double(&heat, "prompt", 0, HEAT_RISE_MOST, &out->prompt, error);

@@ -127,10 +127,10 @@ bool operation_prices_are_sound(
 /* ---- steps of a grid ---- */
 
 /* Equal rows, and one prompt behind a prefix; shared: tokens that the rows hold in common, each
-   counted for every row but one; repeat: of those that are read once, what is read again. */
+   counted for every row but one; repeat: of those that are read once, what is read again; chain and
+   longer: prefill_chain_of_prompt() of the prompt, and of one with a token more. */
 struct place {
-	uint64_t rows, context, tokens, prefix, shared, repeat;
-	struct prefill_spread spread;
+	uint64_t rows, context, tokens, prefix, shared, repeat, chain, longer;
 };
 
 static struct step_counts counts_of(const struct place *place)
@@ -150,7 +150,7 @@ static struct step_counts counts_of(const struct place *place)
 		.prefill_longest_context = tokens > 0 ? prefix + tokens : 0,
 		.prefill_tiles = prefill_tile_count(tokens),
 		.prefill_tile_keys = prefill_tile_keys(prefix, tokens),
-		.prefill_chain_keys = prefill_chain_of_prompt(prefix, tokens, &place->spread),
+		.prefill_chain_keys = tokens > 0 ? place->chain : 0,
 		.sampled_rows = rows + (tokens > 0),
 	};
 }
@@ -344,6 +344,7 @@ static void try_place(struct trial *trial)
 		try_edge_of_readers(trial);
 	}
 	more.tokens++;
+	more.chain = more.longer;
 	const struct step_counts larger = counts_of(&more);
 	try_more(trial, ns, &larger, edges_between(place, false), "a prompt token");
 }
@@ -361,13 +362,24 @@ static void try_grid(struct trial *trial)
 		PREFIXES = sizeof(prefixes) / sizeof(prefixes[0]),
 	};
 
+	const struct prefill_spread spread = operation_spread(&trial->pricer->floors);
+	uint64_t chain[TOKENS][PREFIXES], longer[TOKENS][PREFIXES];
+
+	for (uint32_t t = 0; t < TOKENS; t++) {
+		for (uint32_t p = 0; p < PREFIXES; p++) {
+			chain[t][p] = prefill_chain_of_prompt(prefixes[p], tokens[t], &spread);
+			longer[t][p] = prefill_chain_of_prompt(prefixes[p], tokens[t] + 1, &spread);
+		}
+	}
 	for (uint32_t i = 0; i < ROWS * CONTEXTS * TOKENS * PREFIXES; i++) {
+		uint32_t t = i / PREFIXES % TOKENS, p = i % PREFIXES;
 		trial->place = (struct place){
 			.rows = rows[i / PREFIXES / TOKENS / CONTEXTS],
 			.context = contexts[i / PREFIXES / TOKENS % CONTEXTS],
-			.tokens = tokens[i / PREFIXES % TOKENS],
-			.prefix = prefixes[i % PREFIXES],
-			.spread = operation_spread(&trial->pricer->floors),
+			.tokens = tokens[t],
+			.prefix = prefixes[p],
+			.chain = chain[t][p],
+			.longer = longer[t][p],
 		};
 		bool is_empty = trial->place.rows + trial->place.tokens == 0;
 		bool is_again = (trial->place.rows == 0 && trial->place.context != contexts[0]) ||

@@ -12,21 +12,24 @@
    long step with prompts computes most of itself at the lower clock.
 
    The heat of a GPU is the share of its recent time that the FLOPs of steps with prompts take at
-   the limit, 0 after a rest and at most 1. Over a step of t ns whose share is s it goes from h to
+   the limit, 0 after a rest and at most 1. In a step whose share is s it goes from h to
 
-       (h * decay + s * t) / (decay + t)
+       s + (h - s) * q^2        q = decay / (decay + u)
 
-   and a step that takes t ns at no heat takes
+   in u ns. A step that takes t ns at no heat takes
 
-       t + rise * t * ((h * decay + s * t) / (decay + t))^2
+       t + rise * t * (s^2 + 2 * s * (h - s) * q + (h - s)^2 * q * (1 + q + q^2) / 3)
 
-   the rise times the square of the heat that it leaves, with a rise for steps with prompts and one,
-   no larger, for those without, whose s is 0. The square, since a GPU below its power limit keeps
-   its clock: little heat costs next to nothing (sim/profiles/README.md has the measurements).
+   where q is that of u = t: the rise times the mean of the heat's square over the step, with a rise
+   for steps with prompts and one, no larger, for those without, whose s is 0. The square, since a
+   GPU below its power limit keeps its clock: little heat costs next to nothing. The mean, since a
+   step behind a rest has its first tens of milliseconds at the full clock (sim/profiles/README.md
+   has the measurements). This path and not an exponential one, since its mean needs no logarithm,
+   whose last bits differ between machines.
 
-   The whole time grows with t, as no rise is above 1, and with s * t; both are no less of a larger
-   step. So at any heat a step costs no less than a smaller one, no less than its roofline, and a
-   mixed step no less than either of its parts.
+   The whole time grows with t, at the same s * t too, as no rise is above 1, and with s * t; both
+   are no less of a larger step. So at any heat a step costs no less than a smaller one, no
+   less than its roofline, and a mixed step no less than either of its parts.
 
    Time in which the engine has no step does not cool the GPU here. */
 
@@ -36,12 +39,16 @@ struct heat_prices {
 	double decay_ns;
 };
 
-/* HEAT_POWER: of the heat in the formula, as profiles and points name it. */
-enum { HEAT_RISE_MOST = 1, HEAT_POWER = 2 };
+enum { HEAT_RISE_MOST = 1 };
+/* The formula, as profiles and points name it. */
+#define HEAT_FORM "mean-square"
 #define HEAT_DECAY_NS_MOST UINT64_C(1000000000000)
 
 /* The time, in ns, that the FLOPs of a step with prompts take at the limit; 0 of other steps. */
 double heat_flops_ns(const struct operation_floors *floors, const struct step_counts *counts);
+
+/* The mean of the heat's square over a step of ns nanoseconds that begins at a heat. */
+double heat_mean_square(double decay_ns, double heat, double flops_ns, double ns);
 
 /* What a step of ns nanoseconds takes more that begins at a heat. flops_ns: its heat_flops_ns(). */
 double heat_extra_ns(const struct heat_prices *prices, double heat, double flops_ns,

@@ -42,7 +42,9 @@ static const double graph_parts[] = {0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 
 static const double logged_graph_parts[] = {512, 528};
 static const double logged_reread_parts[] = {1024, 2048, 4096, 8192, 16384, 65536};
 static const double token_parts[] = {0, 16, 32, 64, 128, 192, 256, 512, 768, 1024, 2048, 4096};
-static const double tile_parts[] = {0, 1, 2, 3, 4, 6, 10};
+/* Each tile up to 16 has a price: with 132 multiprocessors some begin another round of blocks and
+   others fill the one that has begun (sim/profiles/README.md). */
+static const double tile_parts[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 static const double mixed_parts[] = {0, 8, 32, 128};
 static const double sample_parts[] = {0, 16, 64, 128};
 static const double reread_parts[] = {4096, 65536, 16777216};
@@ -61,6 +63,9 @@ static const double merge_parts[] = {256, 1024};
 static const double even_parts[] = {0.25, 0.5, 1};
 /* A pair of a step of many takes longer: its K and V come from memory again and again. */
 static const double pair_parts[] = {0, 67108864};
+/* One of the two warpgroups that compute a tile has nothing to do where the tile has at most half of
+   its queries. */
+static const double half_parts[] = {0.5};
 static const double host_row_parts[] = {0, 16};
 static const double host_token_parts[] = {0, 256};
 
@@ -104,6 +109,7 @@ static const struct {
 	PARTS(prefill_even, even_parts),
 	PARTS(prefill_chain, once),
 	PARTS(prefill_pairs, pair_parts),
+	PARTS(prefill_half, half_parts),
 	PARTS(prefill_tiles, once),
 	PARTS(host_graph, once),
 	PARTS(host_eager, once),
@@ -138,7 +144,7 @@ static void set_logged_parts(struct operation_prices *prices, const struct calib
 		OPERATION_TERM_kv_each_far, OPERATION_TERM_kv_again, OPERATION_TERM_kv_merge,
 		OPERATION_TERM_kv_first, OPERATION_TERM_kv_late, OPERATION_TERM_kv_long,
 		OPERATION_TERM_kv_long_rows, OPERATION_TERM_prefill_chain,
-		OPERATION_TERM_eager_tiles};
+		OPERATION_TERM_prefill_half, OPERATION_TERM_eager_tiles};
 	struct operation_parts *beside = &prices->terms[OPERATION_TERM_kv_beside];
 	struct operation_parts *reread = &prices->terms[OPERATION_TERM_kv_reread];
 	double share = setup->shape.num_key_value_heads / setup->limits.multiprocessors;

@@ -13,9 +13,9 @@ enum { SAMPLES_MIN = 3, PASSES = 3, HALVINGS = 40, MILLION = 1000000 };
    of qwen3-14b up to 26 % longer. */
 static const double difference_most = 0.3;
 
-/* On eight calibrations of an H200, 50 or 70 ms explained the most of how equal steps differ. */
+/* On calibrations of an H200 70 to 140 ms explained the most of how equal steps differ. */
 static const double decays_ns[CALIBRATE_HEAT_DECAYS] = {
-	25e6, 35e6, 50e6, 70e6, 100e6, 140e6, 200e6};
+	50e6, 70e6, 100e6, 140e6, 200e6, 280e6, 400e6};
 
 static const double rise_most = 0.5, errors_least = 4;
 
@@ -77,10 +77,8 @@ struct rise_sums {
 static bool differs_by(const struct calibrate_point *point, const struct candidate *candidate,
 	double median, double *x, double *y)
 {
-	double heat = heat_after(
+	*x = heat_mean_square(
 		candidate->heat.decay_ns, point->heat[candidate->decay], point->flops_ns, median);
-
-	*x = heat * heat;
 	*y = rested_ns(point, candidate) / median - 1;
 	return fabs(*y) <= difference_most;
 }
@@ -182,7 +180,7 @@ struct heat_prices calibrate_heat_fit(struct calibrate_points *points)
 
 void calibrate_heat_write(struct calibrate_origin *origin, const struct heat_prices *heat)
 {
-	snprintf(origin->heat_power, sizeof(origin->heat_power), "%d", HEAT_POWER);
+	snprintf(origin->heat_form, sizeof(origin->heat_form), "%s", HEAT_FORM);
 	snprintf(origin->heat_prompt, sizeof(origin->heat_prompt), "%.6f", heat->prompt);
 	snprintf(origin->heat_decode, sizeof(origin->heat_decode), "%.6f", heat->decode);
 	snprintf(origin->heat_decay_ns, sizeof(origin->heat_decay_ns), "%.0f", heat->decay_ns);
@@ -227,18 +225,18 @@ enum status calibrate_heat_read(
 	const struct calibrate_points *points, struct heat_prices *out, struct error *error)
 {
 	const struct calibrate_origin *origin = &points->origin;
-	uint64_t decay_ns = 0, power = 0, most = (uint64_t)HEAT_RISE_MOST * MILLION;
+	uint64_t decay_ns = 0, most = (uint64_t)HEAT_RISE_MOST * MILLION;
 
 	*out = (struct heat_prices){0};
 	if (origin->heat_prompt[0] == '\0') {
 		return STATUS_OK;
 	}
-	if (!text_to_u64(origin->heat_power, &power) || power != HEAT_POWER) {
+	if (strcmp(origin->heat_form, HEAT_FORM) != 0) {
 		return error_set(error, STATUS_INPUT,
-			"the line '# heat_power' of the points: found '%s', expected %d; points of "
-			"another power have other times, `quire calibrate --measured` makes them "
+			"the line '# heat_form' of the points: found '%s', expected %s; points of "
+			"another form have other times, `quire calibrate --measured` makes them "
 			"again from the recording",
-			origin->heat_power, HEAT_POWER);
+			origin->heat_form, HEAT_FORM);
 	}
 	TRY(read_rise(origin->heat_prompt, "heat_prompt", most, &out->prompt, error));
 	most = (uint64_t)(out->prompt * MILLION + 0.5);

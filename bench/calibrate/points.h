@@ -59,7 +59,7 @@ struct calibrate_point {
 	X(kv_blocks, 32)                                                                           \
 	X(tensor_parallel_size, 32)                                                                \
 	X(calibrations, 32)                                                                        \
-	X(heat_power, 8)                                                                           \
+	X(heat_form, 32)                                                                           \
 	X(heat_prompt, 32)                                                                         \
 	X(heat_decode, 32)                                                                         \
 	X(heat_decay_ns, 32)                                                                       \

@@ -76,7 +76,7 @@ static void add_heat(cJSON *root, const struct heat_prices *heat)
 {
 	if (heat->prompt > 0) {
 		cJSON *section = cJSON_AddObjectToObject(root, "heat");
-		add_number(section, "power", HEAT_POWER);
+		cJSON_AddStringToObject(section, "form", HEAT_FORM);
 		add_number(section, "prompt", heat->prompt);
 		add_number(section, "decode", heat->decode);
 		add_number(section, "decay_ns", heat->decay_ns);

@@ -118,6 +118,12 @@ Test(sweep_axes, what_is_left_out_is_named)
 	require_text(&text,
 		" Not drawn: 3 of 11 curves, of b 9, 10, 11; the table has their runs. Not drawn: "
 		"2 of 14 panels, of c 13; c 14; the table has their runs.");
+	make(&made, (const uint32_t[]){2, 21, 2}, 3); /* twelve of thirteen are named */
+	sweep_axes_find(&axes, &made.sweep);
+	sweep_say_left_out(&axes, &text);
+	require_text(&text,
+		" Not drawn: 13 of 21 curves, of b 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20 "
+		"and 1 more; the table has their runs.");
 	make(&made, (const uint32_t[]){20, 20}, 2); /* a map has all */
 	sweep_axes_find(&axes, &made.sweep);
 	sweep_say_left_out(&axes, &text);

@@ -641,23 +641,23 @@ static void require_refused(const char *after, const char *from, const char *to,
 	require(strchr(error.text, '\n') == NULL, "not one line: %s", error.text);
 }
 
-/* Decode rows that heat slows more than prompts: a mixed step may cost less. Without a power the
-   rises are those of heat itself, not of its square. */
+/* Decode rows that heat slows more than prompts: a mixed step may cost less. Without a form the
+   rises are those of another formula. */
 Test(profile_laws, heat_that_breaks_one_is_refused)
 {
 	static const struct {
 		const char *heat, *part;
 	} cases[] = {
-		{"\"power\": 2, \"prompt\": 0.1, \"decode\": 0.2, \"decay_ns\": 5e7",
+		{"\"form\": \"mean-square\", \"prompt\": 0.1, \"decode\": 0.2, \"decay_ns\": 5e7",
 			"heat.decode: found 0.2, expected"},
-		{"\"power\": 2, \"prompt\": 1.1, \"decode\": 0, \"decay_ns\": 5e7",
+		{"\"form\": \"mean-square\", \"prompt\": 1.1, \"decode\": 0, \"decay_ns\": 5e7",
 			"heat.prompt: found 1.1, expected"},
-		{"\"power\": 2, \"prompt\": 0.1, \"decode\": 0, \"decay_ns\": 0",
+		{"\"form\": \"mean-square\", \"prompt\": 0.1, \"decode\": 0, \"decay_ns\": 0",
 			"heat.decay_ns: found 0, expected"},
 		{"\"prompt\": 0.1, \"decode\": 0, \"decay_ns\": 5e7",
-			"heat.power: found nothing, expected"},
-		{"\"power\": 1, \"prompt\": 0.1, \"decode\": 0, \"decay_ns\": 5e7",
-			"heat.power: found 1, expected"},
+			"heat.form: found nothing, expected 'mean-square'"},
+		{"\"form\": 2, \"prompt\": 0.1, \"decode\": 0, \"decay_ns\": 5e7",
+			"heat.form: found 2, expected"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -21,12 +21,26 @@ static const struct step_counts decode = {.decode_rows = 4,
 	.decode_longest_context = 1000,
 	.sampled_rows = 4};
 
+/* The mean of the heat's square in many small pieces, by the middle of each. */
+static double summed_square(double decay, double heat, double share, double elapsed)
+{
+	enum { PIECES = 4000 };
+	double sum = 0;
+
+	for (int i = 0; i < PIECES; i++) {
+		double at = elapsed * (i + 0.5) / PIECES;
+		double here = share + (heat - share) * pow(decay / (decay + at), 2);
+		sum += here * here / PIECES;
+	}
+	return sum;
+}
+
 static void body_heat(struct prop *prop, const void *context)
 {
 	(void)context;
 	double decay = 1e6 * (1 + prop_below(prop, 1000));
 	double heat = prop_below(prop, 1001) / 1000.0;
-	double elapsed = 1 + prop_below(prop, 1000000000);
+	double elapsed = 1 + prop_below(prop, prop_chance(prop, 1, 4) ? 1000000 : 1000000000);
 	double flops = prop_below(prop, 1000000000);
 	double share = fmin(1, flops / elapsed);
 	double after = heat_after(decay, heat, flops, elapsed);
@@ -34,10 +48,17 @@ static void body_heat(struct prop *prop, const void *context)
 	/* It moves towards the step's share, and never beyond it. */
 	require(after >= fmin(heat, share) - 1e-12 && after <= fmax(heat, share) + 1e-12,
 		"%g behind %g, share %g", after, heat, share);
-	/* Two halves of a step leave the GPU at least as near to it as the whole. */
-	double half = heat_after(
-		decay, heat_after(decay, heat, flops / 2, elapsed / 2), flops / 2, elapsed / 2);
-	require(fabs(half - share) <= fabs(after - share) + 1e-12, "%g, in halves %g", after, half);
+	/* The longer the nearer. */
+	double later = heat_after(decay, heat, share * 2 * elapsed, 2 * elapsed);
+	require(fabs(later - share) <= fabs(after - share) + 1e-12, "%g, later %g", after, later);
+	double square = heat_mean_square(decay, heat, flops, elapsed);
+	double low = fmin(heat * heat, after * after), high = fmax(heat * heat, after * after);
+	require(square >= low - 1e-12 && square <= high + 1e-12, "%g is not in %g to %g", square,
+		low, high);
+	if (elapsed < 20 * decay) { /* where the pieces are small enough */
+		double summed = summed_square(decay, heat, share, elapsed);
+		require(fabs(square - summed) <= 1e-4, "%.9g, in pieces %.9g", square, summed);
+	}
 }
 
 Test(step_heat, moves_towards_the_share_of_each_step)
@@ -64,23 +85,55 @@ Test(step_heat, only_steps_with_prompts_heat)
 		"beside a prompt decode rows heat too: %g", heat_flops_ns(&floors, &both));
 }
 
-Test(step_heat, a_long_step_pays_its_own_heat_and_no_more_than_the_decay_of_others)
+/* A step that takes longer at no heat, with as many FLOPs or more, takes longer at any. */
+static void body_rises(struct prop *prop, const void *context)
+{
+	(void)context;
+	const struct heat_prices prices = {1, 1, 1e6 * (1 + prop_below(prop, 1000))};
+	double heat = prop_below(prop, 1001) / 1000.0;
+	double ns = 1 + prop_below(prop, 1000000000);
+	double flops = prop_below(prop, 2) * prop_below(prop, 1000000000);
+	double more_ns = ns + prop_below(prop, 2) * prop_below(prop, 1000000000);
+	double more_flops = flops + prop_below(prop, 2) * prop_below(prop, 1000000000);
+	double less = ns + heat_extra_ns(&prices, heat, flops, &prompt, ns);
+	double more = more_ns + heat_extra_ns(&prices, heat, more_flops, &prompt, more_ns);
+
+	require(more >= less * (1 - 1e-12), "%.12g, with more work %.12g", less, more);
+	require(less >= ns && less <= 2 * ns * (1 + 1e-12), "%g of %g", less, ns);
+}
+
+Test(step_heat, more_work_takes_longer_at_any_heat)
+{
+	const struct prop_options options = {.name = "rises", .body = body_rises, .trials = 20000};
+
+	cr_assert(prop_holds(&options));
+}
+
+static bool is_about(double found, double expected)
+{
+	return fabs(found / expected - 1) < 0.01;
+}
+
+Test(step_heat, a_long_step_pays_its_own_heat_and_no_more_than_a_third_of_the_decay_of_others)
 {
 	const struct heat_prices prices = {0.2, 0.1, 5e7};
+	double most = 0.2 * 5e7 / 3;
 
 	for (double ns = 1; ns < 1e13; ns *= 3) {
-		require(heat_extra_ns(&prices, 1, 0, &prompt, ns) <= 0.2 * 5e7 / 4,
+		require(heat_extra_ns(&prices, 1, 0, &prompt, ns) <= most * (1 + 1e-9),
 			"%g ns pay too much", ns);
 	}
-	require(heat_extra_ns(&prices, 1, 0, &prompt, 5e7) == 0.2 * 5e7 / 4, "too little");
-	require(fabs(heat_extra_ns(&prices, 0.5, 0, &decode, 1e5) / (0.1 * 0.25 * 1e5) - 1) < 0.01,
+	require(is_about(heat_extra_ns(&prices, 1, 0, &prompt, 1e12), most), "too little");
+	require(is_about(heat_extra_ns(&prices, 0.5, 0, &decode, 1e5), 0.1 * 0.25 * 1e5),
 		"a short step pays the rise times the square of the heat");
-	require(fabs(heat_extra_ns(&prices, 0, 6e11, &prompt, 1e12) / (0.2 * 0.36 * 1e12) - 1) <
-			0.01,
+	require(is_about(heat_extra_ns(&prices, 0, 6e11, &prompt, 1e12), 0.2 * 0.36 * 1e12),
 		"a long step pays the rise times the square of its own share");
 	require(heat_extra_ns(&prices, 0, 1e5, &prompt, 1e5) < 0.01 * 0.2 * 1e5,
 		"a short step is not as hot as itself");
 	require(heat_extra_ns(&(struct heat_prices){0}, 1, 1e6, &prompt, 1e6) == 0, "no rise");
+	require(heat_after(5e7, 0.5, 0, 0) == 0.5 && heat_after(5e7, 0.5, 7, 0) == 0.5,
+		"a step of no time heats");
+	require(heat_extra_ns(&prices, 0.5, 7, &prompt, 0) == 0, "a step of no time takes longer");
 }
 
 /* ---- in a cost model ---- */

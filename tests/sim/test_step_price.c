@@ -455,7 +455,8 @@ static double naive_prompts(
 	*floor = 4 * pairs * 8 * 64 * 7 / (prices->limits.flop_rate * 1000);
 	return RAMP(prefill_walk, keys) + RAMP(prefill_whole, 2 * units > processors ? chain : 0) +
 	       naive_dearer(TERM(prefill_even), even, keys) + RAMP(prefill_chain, chain) +
-	       RAMP(prefill_pairs, walked) + RAMP(prefill_tiles, tiles);
+	       RAMP(prefill_pairs, walked) + naive_dearer(TERM(prefill_half), pairs, walked) +
+	       RAMP(prefill_tiles, tiles);
 }
 
 static double naive_host(

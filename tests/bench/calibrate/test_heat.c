@@ -97,7 +97,7 @@ static void require_found(
 Test(calibrate_heat, finds_the_rises_and_the_decay)
 {
 	static const struct heat_prices cases[] = {
-		{0.2, 0.1, 5e7}, {0.35, 0.05, 25e6}, {0.1, 0.1, 1e8}, {0.3, 0, 2e8}};
+		{0.2, 0.1, 1e8}, {0.35, 0.05, 5e7}, {0.1, 0.1, 2e8}, {0.3, 0, 4e8}};
 
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		require_found(&cases[i], 0.01, i, 0.03);
@@ -258,24 +258,27 @@ Test(calibrate_heat, goes_through_the_points_into_the_prices)
 Test(calibrate_heat, wrong_lines_of_points_are_refused)
 {
 	static const struct {
-		const char *power, *prompt, *decode, *decay_ns, *part;
+		const char *form, *prompt, *decode, *decay_ns, *part;
 	} cases[] = {
-		{"", "0.1", "0", "1", "heat_power' of the points: found '', expected 2"},
-		{"1", "0.1", "0", "1", "heat_power' of the points: found '1', expected 2"},
-		{"2x", "0.1", "0", "1", "heat_power' of the points: found '2x', expected 2"},
-		{"2", "x", "0", "1", "heat_prompt' of the points: found 'x', expected 0 to 1.0"},
-		{"2", "1.5", "0", "1", "heat_prompt' of the points: found '1.5'"},
-		{"2", "0.1", "0.2", "1",
+		{"", "0.1", "0", "1", "heat_form' of the points: found '', expected mean-square"},
+		{"mean", "0.1", "0", "1",
+			"heat_form' of the points: found 'mean', expected mean-square"},
+		{HEAT_FORM, "x", "0", "1",
+			"heat_prompt' of the points: found 'x', expected 0 to 1.0"},
+		{HEAT_FORM, "1.5", "0", "1", "heat_prompt' of the points: found '1.5'"},
+		{HEAT_FORM, "0.1", "0.2", "1",
 			"heat_decode' of the points: found '0.2', expected 0 to 0.1"},
-		{"2", "0.1", "0.1", "0", "heat_decay_ns' of the points: found '0', expected 1 to"},
-		{"2", "0.1", "0.1", "", "heat_decay_ns' of the points: found '', expected 1 to"},
+		{HEAT_FORM, "0.1", "0.1", "0",
+			"heat_decay_ns' of the points: found '0', expected 1 to"},
+		{HEAT_FORM, "0.1", "0.1", "",
+			"heat_decay_ns' of the points: found '', expected 1 to"},
 	};
 
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct calibrate_points points = {0};
 		struct heat_prices found;
 		struct error error = {0};
-		snprintf(points.origin.heat_power, 8, "%s", cases[i].power);
+		snprintf(points.origin.heat_form, 32, "%s", cases[i].form);
 		snprintf(points.origin.heat_prompt, 32, "%s", cases[i].prompt);
 		snprintf(points.origin.heat_decode, 32, "%s", cases[i].decode);
 		snprintf(points.origin.heat_decay_ns, 32, "%s", cases[i].decay_ns);

@@ -53,7 +53,9 @@ static enum status read_pool(struct calibrate_pool *pool, const char *names, str
 }
 
 #define MODEL "# model m\n# date 2026-01-02\n# commit a\n# device X\n"
-#define HEAT "# heat_power 2\n# heat_prompt 0.1\n# heat_decode 0.05\n# heat_decay_ns 50000000\n"
+#define HEAT                                                                                       \
+	"# heat_form mean-square\n# heat_prompt 0.1\n# heat_decode 0.05\n# heat_decay_ns "         \
+	"50000000\n"
 
 /* A step of both, whose contexts differ by one part in 1,000, and one of each. */
 Test(pool, a_step_of_several_takes_their_mean)
@@ -64,7 +66,7 @@ Test(pool, a_step_of_several_takes_their_mean)
 		"3\t500\t400\t100\t0\t2\t0\t0\t1000\t0\t2\n"
 		"3\t900\t800\t100\t0\t3\t0\t0\t1000\t0\t3\n");
 	write_points("b.tsv",
-		"# model m\n# date 2026-01-03\n# commit b\n# device X\n# heat_power 2\n"
+		"# model m\n# date 2026-01-03\n# commit b\n# device X\n# heat_form mean-square\n"
 		"# heat_prompt 0.3\n# heat_decode 0.15\n# heat_decay_ns 100000000\n",
 		"2\t601\t480\t121\t0\t2\t0\t0\t1002\t0\t2\n"
 		"2\t700\t600\t100\t0\t4\t0\t0\t1000\t0\t4\n");
@@ -153,16 +155,18 @@ static int compare_doubles(const void *a, const void *b)
 
 /* Of 101 steps of both, the sixth, the middle and the ninety-sixth by their ratio; steps of one
    alone have no ratio. */
-Test(pool, the_spread_is_of_the_steps_of_both)
+enum { STEPS_MAX = 101 };
+
+/* low and high: by nearest rank, of twenty parts the first and the last. */
+static void check_spread(uint32_t steps, uint32_t low, uint32_t median, uint32_t high)
 {
-	enum { STEPS = 101 };
 	static char a[16384], b[16384];
-	double ratios[STEPS];
+	double ratios[STEPS_MAX];
 	size_t a_bytes = 0, b_bytes = 0;
 	struct calibrate_pool pool;
 	struct error error = {0};
 
-	for (uint32_t i = 0; i < STEPS; i++) {
+	for (uint32_t i = 0; i < steps; i++) {
 		uint32_t rows = 2 + i, ns = 100000;
 		uint32_t more = ns + (uint32_t)(counter_hash(3, i) % 9000);
 		ratios[i] = (double)more / ns;
@@ -176,17 +180,24 @@ Test(pool, the_spread_is_of_the_steps_of_both)
 	write_points("b.tsv", MODEL, b);
 	write_points("c.tsv", MODEL, "3\t9\t9\t0\t0\t500\t0\t0\t1000\t0\t500\n");
 	require(read_pool(&pool, "a.tsv,b.tsv,c.tsv", &error) == STATUS_OK, "%s", error.text);
-	qsort(ratios, STEPS, sizeof(*ratios), compare_doubles);
+	qsort(ratios, steps, sizeof(*ratios), compare_doubles);
 	require_equal(pool.count, 3);
-	require_equal(pool.points.count, STEPS + 2);
-	require_equal(pool.spreads[0].steps, STEPS);
+	require_equal(pool.points.count, steps + 2);
+	require_equal(pool.spreads[0].steps, steps);
 	cr_expect_eq(pool.spreads[0].median, 1.0);
-	require_equal(pool.spreads[1].steps, STEPS);
-	cr_expect_eq(pool.spreads[1].low, ratios[5]);
-	cr_expect_eq(pool.spreads[1].median, ratios[50]);
-	cr_expect_eq(pool.spreads[1].high, ratios[95]);
+	require_equal(pool.spreads[1].steps, steps);
+	cr_expect_eq(pool.spreads[1].low, ratios[low]);
+	cr_expect_eq(pool.spreads[1].median, ratios[median]);
+	cr_expect_eq(pool.spreads[1].high, ratios[high]);
 	require_equal(pool.spreads[2].steps, 0);
 	calibrate_pool_free(&pool);
+}
+
+Test(pool, the_spread_is_of_the_steps_of_both)
+{
+	check_spread(101, 5, 50, 95);
+	check_spread(98, 4, 48, 93);
+	check_spread(12, 0, 5, 11);
 }
 
 #define ROW "3\t500\t400\t100\t0\t2\t0\t0\t1000\t0\t2\n"
@@ -202,7 +213,7 @@ Test(pool, what_is_not_alike_is_refused)
 			"b.tsv: found tensor_parallel_size 2, expected none as in "},
 		{"# model m\n# source vLLM\n", "b.tsv: found source vLLM, expected none as in "},
 		{"# model m\n" HEAT, "b.tsv: found a heat_prompt, expected none as in "},
-		{"# model m\n# heat_power 2\n# heat_prompt 7\n",
+		{"# model m\n# heat_form mean-square\n# heat_prompt 7\n",
 			"found '7', expected 0 to 1.000000"},
 	};
 

@@ -36,7 +36,7 @@ Test(price_cli, finds_no_error_in_a_simulation_by_the_same_profile)
 
 	struct process_result made = shell_run(folder,
 		"sed -e '/\"heat\":/,/}/d' "
-		"-e '1a \"heat\": {\"power\": 2, \"prompt\": 0.5, \"decode\": 0.5, "
+		"-e '1a \"heat\": {\"form\": \"mean-square\", \"prompt\": 0.5, \"decode\": 0.5, "
 		"\"decay_ns\": 5e6},' "
 		"'" QUIRE_SOURCE_DIR "/sim/profiles/h200-qwen3-0.6b.json' > hot.json");
 	cr_assert_eq(made.code, 0, "%s", made.err);

@@ -477,6 +477,27 @@ Test(replay_cli, wrong_options_are_reported_in_one_line)
 	replay_fixture_close(&fixture);
 }
 
+/* Sessions behind the rows that are taken are none. */
+Test(replay_cli, closed_sessions_are_looked_for_in_the_rows_that_are_taken)
+{
+	struct replay_fixture fixture;
+	char path[TEMPORARY_PATH_BYTES + 16];
+
+	replay_fixture_open(&fixture);
+	temporary_write(fixture.folder, "late.jsonl",
+		"{\"timestamp\": 0, \"input_length\": 9, \"output_length\": 2}\n"
+		"{\"timestamp\": 1, \"input_length\": 9, \"output_length\": 2}\n"
+		"{\"timestamp\": 2, \"input_length\": 9, \"output_length\": 2, "
+		"\"session_id\": \"a\"}\n",
+		path);
+	require_refused(
+		RUN(path, "--out", fixture.out, "--sessions", "closed", "--max-requests", "2"),
+		"found no session in any row");
+	require_good(
+		RUN(path, "--out", fixture.out, "--sessions", "closed", "--max-requests", "3"));
+	replay_fixture_close(&fixture);
+}
+
 #ifdef QUIRE_HAS_CUDA
 
 Test(replay_cli, a_transport_without_ranks_is_refused)
