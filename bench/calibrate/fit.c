@@ -63,8 +63,8 @@ static const double merge_parts[] = {256, 1024};
 static const double even_parts[] = {0.25, 0.5, 1};
 /* A pair of a step of many takes longer: its K and V come from memory again and again. */
 static const double pair_parts[] = {0, 67108864};
-/* One of the two warpgroups that compute a tile has nothing to do where the tile has at most half of
-   its queries. */
+/* One of the two warpgroups that compute a tile has nothing to do where the tile has at most half
+   of its queries. */
 static const double half_parts[] = {0.5};
 static const double host_row_parts[] = {0, 16};
 static const double host_token_parts[] = {0, 256};

@@ -655,7 +655,7 @@ Test(profile_laws, heat_that_breaks_one_is_refused)
 		{"\"form\": \"mean-square\", \"prompt\": 0.1, \"decode\": 0, \"decay_ns\": 0",
 			"heat.decay_ns: found 0, expected"},
 		{"\"prompt\": 0.1, \"decode\": 0, \"decay_ns\": 5e7",
-			"heat.form: found nothing, expected 'mean-square'"},
+			"heat.form: found nothing, expected mean-square"},
 		{"\"form\": 2, \"prompt\": 0.1, \"decode\": 0, \"decay_ns\": 5e7",
 			"heat.form: found 2, expected"},
 	};
