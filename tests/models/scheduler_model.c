@@ -320,12 +320,14 @@ static void count_shared(struct scheduler_model *model)
 	model->counts.repeat_tokens = repeats * model->config.block_size;
 }
 
-/* The chain's bounds from a list of all heads' tiles, the longest of which are taken one by one. */
+/* All heads' tiles, dealt one by one to the multiprocessors and back again, the longest of those that
+   are left each time. */
 static uint64_t longest_chain(const struct scheduler_model *model)
 {
 	static uint64_t tiles[MODEL_HEADS * MODEL_TILES];
-	uint64_t keys = 0, longest = 0;
-	uint32_t count = 0;
+	static uint64_t loads[MODEL_HEADS * MODEL_TILES];
+	uint64_t longest = 0;
+	uint32_t count = 0, all = model->spread.multiprocessors;
 
 	for (uint32_t i = 0; i < model->row_count; i++) {
 		const struct model_row *row = &model->rows[i];
@@ -334,23 +336,19 @@ static uint64_t longest_chain(const struct scheduler_model *model)
 			for (uint32_t head = 0; head < model->spread.heads; head++) {
 				require(count < sizeof(tiles) / sizeof(tiles[0]), "too many tiles");
 				tiles[count++] = row->first + end;
-				keys += row->first + end;
 			}
 		}
 	}
 	for (uint32_t place = 0; place < count; place++) {
-		uint32_t at = 0;
+		uint32_t at = 0, round = place / all, turn = place % all;
 		for (uint32_t i = 1; i < count; i++) {
 			at = tiles[i] > tiles[at] ? i : at;
 		}
-		if (place % model->spread.multiprocessors == 0) {
-			uint64_t chain = (place / model->spread.multiprocessors + 1) * tiles[at];
-			longest = chain > longest ? chain : longest;
-		}
+		uint32_t to = round % 2 == 0 ? turn : all - 1 - turn;
+		require(to < sizeof(loads) / sizeof(loads[0]), "too many multiprocessors");
+		loads[to] = (round == 0 ? 0 : loads[to]) + tiles[at];
+		longest = loads[to] > longest ? loads[to] : longest;
 		tiles[at] = 0;
-	}
-	while (longest * model->spread.multiprocessors < keys) {
-		longest++;
 	}
 	return longest;
 }

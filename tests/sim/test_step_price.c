@@ -306,7 +306,8 @@ static void draw_prices(struct prop *prop, struct operation_prices *prices)
 		bool is_ramp = operation_term_kind((enum operation_term)t) == OPERATION_KIND_RAMP;
 		double at = is_ramp ? 0 : draw_number(prop, 20), most = 3000;
 		parts->count = prop_chance(prop, 1, 20) ? OPERATION_PARTS : prop_below(prop, 5);
-		if (t == OPERATION_TERM_kv_rounds) { /* rising up to 1 */
+		if (t == OPERATION_TERM_kv_rounds || t == OPERATION_TERM_prefill_half) {
+			/* rising up to 1 */
 			parts->count = prop_below(prop, 3);
 			at = 0.25;
 			most = 0;
