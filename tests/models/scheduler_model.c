@@ -320,8 +320,8 @@ static void count_shared(struct scheduler_model *model)
 	model->counts.repeat_tokens = repeats * model->config.block_size;
 }
 
-/* All heads' tiles, dealt one by one to the multiprocessors and back again, the longest of those that
-   are left each time. */
+/* All heads' tiles, dealt one by one to the multiprocessors and back again, the longest of those
+   that are left each time. */
 static uint64_t longest_chain(const struct scheduler_model *model)
 {
 	static uint64_t tiles[MODEL_HEADS * MODEL_TILES];
