@@ -167,9 +167,6 @@ uint64_t prefill_chain_of_prompt(
 	if (!is_known(spread)) {
 		return 0;
 	}
-	if (prefill_tile_count(count) * spread->heads <= spread->multiprocessors) {
-		return count > 0 ? first + count : 0; /* each tile has one of its own */
-	}
 	chain_begin(&chain, spread);
 	for (uint64_t end = count; end > 0;) {
 		chain_add(&chain, first + end);

@@ -28,8 +28,8 @@
    whose last bits differ between machines.
 
    The whole time grows with t, at the same s * t too, as no rise is above 1, and with s * t; both
-   are no less of a larger step. So at any heat a step costs no less than a smaller one, no
-   less than its roofline, and a mixed step no less than either of its parts.
+   are no less of a larger step. So at any heat a step costs no less than a smaller one, no less
+   than its roofline, and a mixed step no less than either of its parts.
 
    Time in which the engine has no step does not cool the GPU here. */
 

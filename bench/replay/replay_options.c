@@ -380,8 +380,8 @@ static enum status adopt_values(
 	return STATUS_OK;
 }
 
-/* As config.json and profiles have at most. */
-enum { SPREAD_HEADS_MOST = 1024, SPREAD_MULTIPROCESSORS_MOST = 4096 };
+/* As config.json has at most. */
+enum { SPREAD_HEADS_MOST = 1024 };
 
 /* What is only known of runs on a GPU, or with a profile calibrated for one. */
 static enum status read_spread(
@@ -394,7 +394,7 @@ static enum status read_spread(
 	}
 	TRY(json_object(root, SUMMARY_SPREAD, &section, error));
 	TRY(json_u32(&section, SUMMARY_SPREAD_HEADS, 1, SPREAD_HEADS_MOST, &out->heads, error));
-	TRY(json_u32(&section, SUMMARY_SPREAD_MULTIPROCESSORS, 1, SPREAD_MULTIPROCESSORS_MOST,
+	TRY(json_u32(&section, SUMMARY_SPREAD_MULTIPROCESSORS, 1, PREFILL_MULTIPROCESSORS_MAX,
 		&out->multiprocessors, error));
 	return STATUS_OK;
 }

@@ -153,11 +153,10 @@ static int compare_doubles(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-/* Of 101 steps of both, the sixth, the middle and the ninety-sixth by their ratio; steps of one
-   alone have no ratio. */
 enum { STEPS_MAX = 101 };
 
-/* low and high: by nearest rank, of twenty parts the first and the last. */
+/* Of so many steps of both, by their ratio, the places that are told; steps of one alone have no
+   ratio. */
 static void check_spread(uint32_t steps, uint32_t low, uint32_t median, uint32_t high)
 {
 	static char a[16384], b[16384];
