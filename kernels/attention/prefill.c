@@ -37,22 +37,41 @@ static uint32_t tile_end(
 	return contexts[tile->row] - tokens + (end < tokens ? end : tokens);
 }
 
-/* Restores the max-heap of `count` tiles by length, after tile `at` was replaced. */
+/* Equal for numbers of keys that agree in their five leading bits, and larger for more keys. */
+static uint32_t length_class(uint32_t keys)
+{
+	uint32_t less = keys < 32 ? 0 : 27 - (uint32_t)__builtin_clz(keys);
+
+	return less * 32 + (keys >> less);
+}
+
+/* Whether tile `a` comes before tile `b`. Of tiles of nearly equal length, those of a prompt are
+   neighbours, since blocks that walk through the same keys find them in the L2 cache. */
+static bool is_before(const struct prefill_tile *a, const struct prefill_tile *b,
+	const uint32_t *query_start, const uint32_t *contexts)
+{
+	uint32_t length = length_class(tile_end(a, query_start, contexts));
+	uint32_t other = length_class(tile_end(b, query_start, contexts));
+
+	if (length != other) {
+		return length < other;
+	}
+	return a->row != b->row ? a->row < b->row : a->index < b->index;
+}
+
+/* Restores the heap of `count` tiles, the last one on top, after tile `at` was replaced. */
 static void sink_tile(struct prefill_tile *tiles, uint32_t at, uint32_t count,
 	const uint32_t *query_start, const uint32_t *contexts)
 {
 	struct prefill_tile tile = tiles[at];
-	uint32_t end = tile_end(&tile, query_start, contexts);
 
 	while (2 * at + 1 < count) {
 		uint32_t child = 2 * at + 1;
-		uint32_t child_end = tile_end(&tiles[child], query_start, contexts);
-		if (child + 1 < count) {
-			uint32_t other_end = tile_end(&tiles[child + 1], query_start, contexts);
-			child += other_end > child_end;
-			child_end = other_end > child_end ? other_end : child_end;
+		if (child + 1 < count &&
+			is_before(&tiles[child], &tiles[child + 1], query_start, contexts)) {
+			child++;
 		}
-		if (child_end <= end) {
+		if (!is_before(&tile, &tiles[child], query_start, contexts)) {
 			break;
 		}
 		tiles[at] = tiles[child];
@@ -76,9 +95,9 @@ uint32_t prefill_tiles_fill(struct prefill_tile *tiles, const uint32_t *query_st
 		sink_tile(tiles, i - 1, count, query_start, contexts);
 	}
 	for (uint32_t i = count; i > 1; i--) {
-		struct prefill_tile longest = tiles[0];
+		struct prefill_tile last = tiles[0];
 		tiles[0] = tiles[i - 1];
-		tiles[i - 1] = longest;
+		tiles[i - 1] = last;
 		sink_tile(tiles, 0, i - 1, query_start, contexts);
 	}
 	return count;

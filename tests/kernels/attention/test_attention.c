@@ -11,6 +11,7 @@
 #include "kernels/attention/qk_norm_rope_store.h"
 #include "kernels/attention/rope_table.h"
 #include "kernels/op/number.h"
+#include "tests/harness/property.h"
 #include "tests/harness/require.h"
 #include "tests/harness/twin.h"
 
@@ -422,30 +423,64 @@ Test(attention, decode_and_prefill_follow_the_formula, .timeout = 240)
 	for_tiny_cases("prefill_attention", test_prefill);
 }
 
-/* Every query of the rows lies in one tile, and no tile needs fewer keys than the one before. */
-Test(attention, prefill_tiles_hold_every_query_once)
+/* The leading five bits of a number, the others 0. */
+static uint32_t leading_bits(uint32_t number)
 {
-	enum { FIRST = 2, ROWS = 6, TOKENS = 1031 };
-	static const uint32_t start[ROWS + 1] = {0, 1, 2, 502, 630, 631, TOKENS};
-	static const uint32_t contexts[ROWS] = {40, 9, 500, 130, 1, 7000};
-	struct prefill_tile tiles[TOKENS / PREFILL_QUERY_TILE + ROWS];
-	uint32_t seen[TOKENS] = {0}, before = 0;
-	uint32_t count = prefill_tiles_fill(tiles, start, contexts, FIRST, ROWS);
+	uint32_t unit = 1;
 
+	while (number / unit >= 32) {
+		unit *= 2;
+	}
+	return number / unit * unit;
+}
+
+/* Every query of the rows lies in one tile, and tiles rise by the leading bits of their keys, then
+   by their row, then by their place in the row. */
+static void body_tiles(struct prop *prop, const void *context)
+{
+	enum { ROWS = 12, MOST = 600 };
+	uint32_t start[ROWS + 1] = {0}, contexts[ROWS], ends[ROWS * (MOST / 128 + 1)];
+	uint32_t seen[ROWS * MOST] = {0}, row_count = prop_range(prop, 1, ROWS);
+	uint32_t first = prop_below(prop, row_count), alike = prop_below(prop, 60000);
+	struct prefill_tile tiles[ROWS * (MOST / PREFILL_QUERY_TILE + 1)];
+
+	(void)context;
+	for (uint32_t r = 0; r < row_count; r++) {
+		uint32_t tokens = prop_range(prop, 1, MOST);
+		uint32_t prefix = prop_chance(prop, 1, 2) ? alike : prop_below(prop, 9000);
+		start[r + 1] = start[r] + tokens;
+		contexts[r] = prefix + tokens;
+	}
+	uint32_t count = prefill_tiles_fill(tiles, start, contexts, first, row_count);
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t r = tiles[i].row, tokens = start[r + 1] - start[r], end = 0;
+		uint32_t r = tiles[i].row, tokens = start[r + 1] - start[r];
 		for (uint32_t q = 0; q < PREFILL_QUERY_TILE; q++) {
 			uint32_t query = tiles[i].index * PREFILL_QUERY_TILE + q;
 			if (query < tokens) {
 				seen[start[r] + query]++;
-				end = contexts[r] - tokens + query + 1;
+				ends[i] = contexts[r] - tokens + query + 1;
 			}
 		}
-		cr_expect(end > 0 && end >= before, "tile %u needs %u keys", i, end);
-		before = end;
+		if (i == 0) {
+			continue;
+		}
+		uint32_t before = leading_bits(ends[i - 1]), length = leading_bits(ends[i]);
+		uint32_t row_before = tiles[i - 1].row;
+		require(before <= length, "tile %u needs %u keys, the one before %u", i, ends[i],
+			ends[i - 1]);
+		require(before < length || row_before <= r, "row %u before row %u", row_before, r);
+		require(before < length || row_before < r || tiles[i - 1].index < tiles[i].index,
+			"places of row %u", r);
 	}
-	for (uint32_t t = 0; t < TOKENS; t++) {
-		cr_expect(seen[t] == (t >= start[FIRST]), "token %u lies in %u tiles", t, seen[t]);
+	for (uint32_t t = 0; t < start[row_count]; t++) {
+		require(seen[t] == (t >= start[first]), "token %u lies in %u tiles", t, seen[t]);
 	}
-	cr_expect(prefill_tiles_fill(tiles, start, contexts, ROWS, ROWS) == 0);
+	require_equal(prefill_tiles_fill(tiles, start, contexts, row_count, row_count), 0);
+}
+
+Test(attention, prefill_tiles_hold_every_query_once)
+{
+	const struct prop_options options = {.name = "tiles", .body = body_tiles, .trials = 800};
+
+	cr_assert(prop_holds(&options));
 }
