@@ -186,6 +186,35 @@ Test(trace_sessions, follow_ups_repeat_the_conversation)
 	cr_assert(prop_holds(&options));
 }
 
+/* A follow-up of the same length that names the partial block behind the whole ones by the same id
+   repeats it, and by another id it does not. */
+Test(trace_sessions, a_partial_block_is_repeated_by_its_id)
+{
+	enum { BLOCK = 16, INPUT = 20 };
+	static uint64_t ids[][2] = {{7, 8}, {7, 8}, {7, 9}};
+	const struct token_source source = {
+		.seed = 5, .vocab_size = TOKEN_VOCABULARY_LIMIT, .trace_block_size = BLOCK};
+	struct conversations *conversations = conversations_open(BLOCK);
+	int32_t tokens[3][INPUT];
+
+	for (uint64_t i = 0; i < 3; i++) {
+		struct trace_row row = {.index = i,
+			.input_length = INPUT,
+			.output_length = 3,
+			.session = "a",
+			.hash_ids = ids[i],
+			.hash_id_count = 2};
+		conversations_add(conversations, &row);
+		tokens_prompt(&source, &row, tokens[i]);
+	}
+	conversations_close(conversations);
+	require_equal(memcmp(tokens[1], tokens[0], sizeof(tokens[0])), 0);
+	require_equal(memcmp(tokens[2], tokens[1], BLOCK * sizeof(tokens[0][0])), 0);
+	for (uint32_t i = BLOCK; i < INPUT; i++) {
+		require(tokens[2][i] != tokens[1][i], "token %u is repeated", i);
+	}
+}
+
 Test(trace_sessions, chats_branch_at_their_parents)
 {
 	struct conversations *conversations = conversations_open(16);

@@ -595,6 +595,29 @@ Test(plan, says_what_the_trace_cannot_show)
 	plan_file_close(&plan);
 }
 
+/* As many requests at once as the trace has, which is a preset's own number or the one that is
+   asked for. */
+Test(plan, a_made_trace_has_the_requests_of_its_preset)
+{
+	static const struct {
+		const char *options;
+		double requests;
+	} cases[] = {{"--preset batch", 256}, {"--preset batch --requests 30", 30}};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct plan_file plan;
+		free(quire(0,
+			"plan %s --slo-ttft-ms 600000 --vary concurrency --replicates 0 "
+			"--out @/made%u",
+			cases[i].options, i));
+		open_plan(&plan, i == 0 ? "made0" : "made1");
+		require(plan.answer.is_bound &&
+				plan.answer.highest_pass.value == cases[i].requests,
+			"%s: %g", cases[i].options, plan.answer.highest_pass.value);
+		plan_file_close(&plan);
+	}
+}
+
 /* A plan of the trace with a limit advises another value of it, or all requests pass (0). */
 static void require_advised(const char *trace, const char *option, uint64_t value, uint64_t advised)
 {
