@@ -64,7 +64,7 @@ bool operation_term_may_lack(enum operation_term term)
 	return term == OPERATION_TERM_kv_rounds || term == OPERATION_TERM_kv_repeat ||
 	       term == OPERATION_TERM_kv_each || term == OPERATION_TERM_kv_each_far ||
 	       term == OPERATION_TERM_kv_long || term == OPERATION_TERM_kv_long_rows ||
-	       term == OPERATION_TERM_prefill_half;
+	       term == OPERATION_TERM_prefill_half || term == OPERATION_TERM_eager_mixed_tokens;
 }
 
 struct operation_sharing operation_sharing_of(const struct model_config *shape)
@@ -169,6 +169,7 @@ void operation_step_rows(struct operation_step *out, const struct operation_floo
 	at[OPERATION_VARIABLE_GRAPH_ROWS] = padded;
 	at[OPERATION_VARIABLE_EAGER_STEP] = is_eager;
 	at[OPERATION_VARIABLE_MIXED_STEP] = is_mixed;
+	at[OPERATION_VARIABLE_MIXED_TOKENS] = is_mixed ? rows->tokens : 0;
 	at[OPERATION_VARIABLE_PRODUCTS] =
 		operation_floor(floors->products, floors->product_token, tokens);
 	at[OPERATION_VARIABLE_EAGER_TOKENS] = tokens;

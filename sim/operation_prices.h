@@ -31,6 +31,8 @@
 	X(graph_rows, RAMP, LAUNCH, GRAPH_ROWS, NONE, "decode rows of a graph, padded")            \
 	X(eager, RAMP, LAUNCH, EAGER_STEP, NONE, "a step with prompts")                            \
 	X(eager_mixed, RAMP, LAUNCH, MIXED_STEP, NONE, "launches that only a mixed step has")      \
+	X(eager_mixed_tokens, RAMP, LAUNCH, MIXED_TOKENS, NONE,                                    \
+		"prompt tokens beside decode rows")                                                \
 	X(eager_products, RAMP, LAUNCH, PRODUCTS, NONE, "products, in their floor's time")         \
 	X(eager_tokens, RAMP, LAUNCH, EAGER_TOKENS, NONE, "tokens of a step with prompts")         \
 	X(eager_tiles, RAMP, LAUNCH, EAGER_TILES, NONE, "tiles of those, behind the first one")    \
@@ -105,6 +107,7 @@ enum operation_variable {
 	OPERATION_VARIABLE_GRAPH_ROWS,	 /* padded to the graph's size */
 	OPERATION_VARIABLE_EAGER_STEP,	 /* 1 or 0 */
 	OPERATION_VARIABLE_MIXED_STEP,	 /* 1 or 0 */
+	OPERATION_VARIABLE_MIXED_TOKENS, /* prompt tokens of a mixed step */
 	OPERATION_VARIABLE_PRODUCTS,	 /* floor of the layers' products in an eager step, ns */
 	OPERATION_VARIABLE_EAGER_TOKENS, /* prompt tokens and decode rows of an eager step */
 	OPERATION_VARIABLE_EAGER_TILES,	 /* product_tiles() of those */

@@ -45,6 +45,7 @@ static const double token_parts[] = {0, 16, 32, 64, 128, 192, 256, 512, 768, 102
 /* Each tile up to 16 has a price: with 132 multiprocessors some begin another round of blocks and
    others fill the one that has begun (sim/profiles/README.md). */
 static const double tile_parts[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+static const double mixed_token_parts[] = {0, 256};
 static const double mixed_parts[] = {0, 8, 32, 128};
 static const double sample_parts[] = {0, 16, 64, 128};
 static const double reread_parts[] = {4096, 65536, 16777216};
@@ -55,13 +56,13 @@ static const double beside_parts[] = {0.25, 1, 4};
 static const double fill_parts[] = {2048, 8192, 32768};
 static const double first_parts[] = {2048, 8192, 32768};
 static const double late_parts[] = {128};
-static const double walk_parts[] = {0, 2048, 8192};
 static const double shared_parts[] = {0.015625, 0.0625, 0.125};
 enum { USUAL_SHARED_PART = 1 };
 static const double again_parts[] = {8192, 24576, 49152};
 static const double merge_parts[] = {256, 1024};
 static const double even_parts[] = {0.25, 0.5, 1};
-/* A pair of a step of many takes longer: its K and V come from memory again and again. */
+/* What prefill attention computes is in the longest chain; but in a step of many pairs K and V come
+   from memory again and again, so that each pair beyond the first part has a price. */
 static const double pair_parts[] = {0, 67108864};
 /* One of the two warpgroups that compute a tile has nothing to do where the tile has at most half
    of its queries. */
@@ -79,6 +80,7 @@ static const struct {
 	PARTS(graph_rows, graph_parts),
 	PARTS(eager, once),
 	PARTS(eager_mixed, once),
+	PARTS(eager_mixed_tokens, mixed_token_parts),
 	PARTS(eager_products, once),
 	PARTS(eager_tokens, token_parts),
 	PARTS(eager_tiles, tile_parts),
@@ -104,7 +106,7 @@ static const struct {
 	PARTS(kv_merge, merge_parts),
 	PARTS(kv_long, once),
 	PARTS(kv_long_rows, once),
-	PARTS(prefill_walk, walk_parts),
+	PARTS(prefill_walk, once),
 	PARTS(prefill_whole, once),
 	PARTS(prefill_even, even_parts),
 	PARTS(prefill_chain, once),
@@ -155,7 +157,6 @@ static void set_logged_parts(struct operation_prices *prices, const struct calib
 	for (uint32_t i = 0; i < sizeof(not_logged) / sizeof(not_logged[0]); i++) {
 		prices->terms[not_logged[i]].count = 0;
 	}
-	prices->terms[OPERATION_TERM_prefill_walk].count = 1;
 	prices->terms[OPERATION_TERM_prefill_pairs].count = 1;
 	memcpy(reread->at, logged_reread_parts, sizeof(logged_reread_parts));
 	reread->count = sizeof(logged_reread_parts) / sizeof(double);
@@ -190,6 +191,9 @@ static void set_parts(struct operation_prices *prices, const struct calibrate_se
 	set_far_part(prices, setup);
 	if (setup->is_step_log) {
 		set_logged_parts(prices, setup);
+	} else {
+		/* The longest chain says all that it stands for. */
+		prices->terms[OPERATION_TERM_prefill_even].count = 0;
 	}
 }
 
@@ -459,13 +463,13 @@ static void solve(struct system *system, const double *caps, uint32_t kv, double
 
 /* Prices that few steps see: lm_head and sampler four times what they take at the limits, a prompt
    20 us, a tile of queries 6 us of a multiprocessor in each layer. Logs, which have few crowds of
-   prompts, 5 and 2 us. */
-static double cap_of(enum operation_term term, const struct calibrate_setup *setup)
+   prompts, 5 and 2 us; they do not count chains, so that every pair has a price. */
+static double cap_of(const struct column *column, const struct calibrate_setup *setup)
 {
 	const struct model_config *shape = &setup->shape;
 	const double vocabulary = shape->vocab_size, flops = setup->limits.flop_rate * 1000;
 
-	switch (term) {
+	switch (column->term) {
 	case OPERATION_TERM_samples:
 		return 4 * (2 * vocabulary * shape->hidden_size / flops +
 				   4 * vocabulary / setup->limits.read_rate);
@@ -474,6 +478,8 @@ static double cap_of(enum operation_term term, const struct calibrate_setup *set
 	case OPERATION_TERM_prefill_tiles:
 		return (setup->is_step_log ? 2000.0 : 6000.0) * shape->num_hidden_layers *
 		       shape->num_attention_heads / setup->limits.multiprocessors;
+	case OPERATION_TERM_prefill_pairs:
+		return column->part == 0 && !setup->is_step_log ? 0 : INFINITY;
 	default:
 		return INFINITY;
 	}
@@ -553,7 +559,7 @@ static void fit_side(struct operation_prices *prices, bool is_host,
 	system->tolerated = setup->is_step_log ? huber_tolerated_logged : huber_tolerated;
 	double *caps = memory_take(system->count, sizeof(*caps));
 	for (uint32_t i = 0; i < system->count; i++) {
-		caps[i] = fmin(cap_of(system->columns[i].term, setup), steepest_of(system, i));
+		caps[i] = fmin(cap_of(&system->columns[i], setup), steepest_of(system, i));
 		bool is_usual = is_usual_shared(&system->columns[i]);
 		kv = is_usual || system->columns[i].term == OPERATION_TERM_kv_all ? i : kv;
 	}
