@@ -611,8 +611,7 @@ Test(plan, a_made_trace_has_the_requests_of_its_preset)
 			"--out @/made%u",
 			cases[i].options, i));
 		open_plan(&plan, i == 0 ? "made0" : "made1");
-		require(plan.answer.is_bound &&
-				plan.answer.highest_pass.value == cases[i].requests,
+		require(plan.answer.is_bound && plan.answer.highest_pass.value == cases[i].requests,
 			"%s: %g", cases[i].options, plan.answer.highest_pass.value);
 		plan_file_close(&plan);
 	}
