@@ -146,7 +146,8 @@ static void set_logged_parts(struct operation_prices *prices, const struct calib
 		OPERATION_TERM_kv_each_far, OPERATION_TERM_kv_again, OPERATION_TERM_kv_merge,
 		OPERATION_TERM_kv_first, OPERATION_TERM_kv_late, OPERATION_TERM_kv_long,
 		OPERATION_TERM_kv_long_rows, OPERATION_TERM_prefill_chain,
-		OPERATION_TERM_prefill_half, OPERATION_TERM_eager_tiles};
+		OPERATION_TERM_prefill_half, OPERATION_TERM_eager_tiles,
+		OPERATION_TERM_eager_mixed_tokens};
 	struct operation_parts *beside = &prices->terms[OPERATION_TERM_kv_beside];
 	struct operation_parts *reread = &prices->terms[OPERATION_TERM_kv_reread];
 	double share = setup->shape.num_key_value_heads / setup->limits.multiprocessors;

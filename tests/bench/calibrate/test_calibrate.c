@@ -458,7 +458,8 @@ static struct operation_prices true_prices(void)
 	PRICE(kv_merge, 1, .at = {1024}, .ns = {4});
 	PRICE(kv_all, 1, .ns = {10});
 	PRICE(kv_longest, 1, .ns = {40});
-	PRICE(prefill_pairs, 1, .ns = {0.3});
+	PRICE(eager_mixed_tokens, 2, .at = {0, 256}, .ns = {300, 20});
+	PRICE(prefill_chain, 1, .ns = {200});
 	PRICE(prefill_walk, 1, .ns = {5});
 	PRICE(host_graph, 1, .ns = {20000});
 	PRICE(host_eager, 1, .ns = {20000});
