@@ -171,7 +171,9 @@ static uint32_t edges_between(const struct place *place, bool is_row)
 
 	if (is_row) {
 		/* Of mixed steps too, which cost no less than their decode rows alone. */
-		bool is_bucket = graph_bucket(place->rows) != graph_bucket(place->rows + 1);
+		bool is_bucket = place->rows > 0 &&
+				 graph_bucket(place->rows) != graph_bucket(place->rows + 1);
+		edges |= place->rows == 0 ? 1U << PRICE_EDGE_captured : 0;
 		edges |= place->rows == 1 ? 1U << PRICE_EDGE_second_row : 0;
 		edges |= is_bucket ? 1U << PRICE_EDGE_graph_bucket : 0;
 	} else {
@@ -331,21 +333,22 @@ static void try_place(struct trial *trial)
 		larger.decode_context_tokens++;
 		larger.decode_longest_context++;
 		try_more(trial, ns, &larger, 0, "a token of context");
-		/* A row of one token, so that it is the row that costs. */
-		larger = counts;
-		larger.decode_rows++;
-		larger.decode_context_tokens++;
-		larger.sampled_rows++;
-		try_more(trial, ns, &larger, edges_between(place, true), "a row");
 		try_sharing(trial);
 		const struct operation_sharing *sharing = &trial->pricer->sharing;
 		try_edge_of_row(trial, (uint64_t)sharing->alone, PRICE_EDGE_long_row);
 		try_edge_of_row(trial, (uint64_t)sharing->round, PRICE_EDGE_row_round);
 		try_edge_of_readers(trial);
 	}
+	/* A row of one token, so that it is the row that costs. */
+	struct step_counts larger = counts;
+	larger.decode_rows++;
+	larger.decode_context_tokens++;
+	larger.decode_longest_context = u64_max(larger.decode_longest_context, 1);
+	larger.sampled_rows++;
+	try_more(trial, ns, &larger, edges_between(place, true), "a row");
 	more.tokens++;
 	more.chain = more.longer;
-	const struct step_counts larger = counts_of(&more);
+	larger = counts_of(&more);
 	try_more(trial, ns, &larger, edges_between(place, false), "a prompt token");
 }
 
@@ -353,7 +356,7 @@ static void try_grid(struct trial *trial)
 {
 	static const uint64_t rows[] = {0, 1, 2, 3, 4, 7, 16, 31, 32, 100, 160, 256, 400, 511};
 	static const uint64_t contexts[] = {64, 1500, 30000};
-	static const uint64_t tokens[] = {0, 1, 60, 128, 255, 256, 700, 2048, 9000};
+	static const uint64_t tokens[] = {0, 1, 60, 128, 255, 256, 700, 2047, 2048, 9000};
 	static const uint64_t prefixes[] = {0, 32768};
 	enum {
 		ROWS = sizeof(rows) / sizeof(rows[0]),

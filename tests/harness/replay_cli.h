@@ -56,6 +56,7 @@ void path_in(char *path, const char *folder, const char *name);
 /* The text of FOLDER/NAME, owned by the caller; NULL if there is no such file. */
 char *read_in(const char *folder, const char *name);
 
+/* Demands FOLDER/NAME in both folders, equal byte for byte. */
 void require_same_file(const char *a, const char *b, const char *name);
 
 /* Demands the same files in both folders, except provenance.json. */

@@ -510,7 +510,8 @@ static void require_neighbours(const struct subject *subject, const struct step_
 	bool is_edge = is_full || (rows == 1 && may_jump(subject, PRICE_EDGE_second_row)) ||
 		       (graph_bucket(rows) != graph_bucket(rows + 1) &&
 			       may_jump(subject, PRICE_EDGE_graph_bucket)) ||
-		       rows == 0;
+		       (rows == 0 && (!subject->profile.is_calibrated ||
+					     may_jump(subject, PRICE_EDGE_captured)));
 	require_between(ns_of(subject, &more, false), ns, is_edge ? INFINITY : 1.05 * ns,
 		"one row more", subject, counts);
 	if (rows > 0) {
@@ -710,7 +711,12 @@ Test(profile_laws, a_profile_that_breaks_one_is_refused)
 		{"\"edges\"", "\"graph_bucket\", ", "",
 			"a row more is a jump over 5 % at no named"},
 		{"\"edges\"", "\"captured\", ", "",
-			"a prompt token more is a jump over 5 % at no named edge"},
+			"a row more is a jump over 5 % at no named edge: 0 decode rows of 64 "
+			"tokens "
+			"beside a prompt of 1"},
+		{"\"kv_again\"", "\"kv_again\"",
+			"\"eager_mixed_tokens\": {\"at\": [0], \"ns\": [1000000]},\n\"kv_again\"",
+			"a prompt token more is a jump over 5 % at no named edge: 1 decode rows"},
 		{"\"edges\"", "\"captured\"", "\"capture\"", "field edges: found an array"},
 		{"\"edges\"", "\"edges\"",
 			"\"sharing\": {\"tokens\": 40000, \"longest\": 4096},\n\"edges\"",

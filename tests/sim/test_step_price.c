@@ -502,10 +502,10 @@ static double naive_launch(
 		       RAMP(samples, padded);
 	}
 	return base + head + RAMP(eager, 1) + RAMP(eager_mixed, rows > 0) +
-	       RAMP(eager_mixed_tokens, rows > 0 ? tokens : 0) + RAMP(eager_products, products) +
-	       RAMP(eager_tokens, tokens + rows) + RAMP(eager_tiles, naive_tiles(tokens + rows)) +
-	       RAMP(eager_decodes, rows) + RAMP(eager_decode, rows) + RAMP(eager_rows, prompts) +
-	       RAMP(samples, samples);
+	       RAMP(eager_mixed_tokens, rows > 0 ? fmin(tokens, 2048) : 0) +
+	       RAMP(eager_products, products) + RAMP(eager_tokens, tokens + rows) +
+	       RAMP(eager_tiles, naive_tiles(tokens + rows)) + RAMP(eager_decodes, rows) +
+	       RAMP(eager_decode, rows) + RAMP(eager_rows, prompts) + RAMP(samples, samples);
 }
 
 static double naive_whole(const struct operation_prices *prices, const struct step_counts *counts,
