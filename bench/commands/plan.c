@@ -90,10 +90,12 @@ static const struct option options[] = {
 	{.kind = OPTION_HEADING, .help = "how many replicas"},
 	{"target-rate", OPTION_MILLIONTHS, REQUEST(target_rate), .argument = "R", .minimum = 1,
 		.maximum = MILLION * MILLION,
-		.help = "requests/s that the replicas behind --router must carry together"},
+		.help = "requests/s that the replicas behind --router must carry together; their "
+			"arrivals are drawn (--arrivals, default poisson)"},
 	{"target-speedup", OPTION_MILLIONTHS, REQUEST(target_speedup), .argument = "X",
 		.minimum = 1, .maximum = UINT64_C(1000000000) * MILLION,
-		.help = "the same as a multiple of the trace's traffic"},
+		.help = "the load as a multiple of the trace's traffic, whose times it divides, so "
+			"that bursts stay bursts"},
 	{"spare", OPTION_COUNT, REQUEST(spare), .argument = "K", .minimum = 0,
 		.maximum = PROBE_LOST_MAX,
 		.help = "the service level must hold with K of the replicas lost from the start"},
@@ -126,7 +128,8 @@ static const struct option options[] = {
 		.help = "plan for every combination of options and rank them: "
 			"'gpu=h200,h100;max-num-seqs=128,512'"},
 	{"try", OPTION_TEXTS, REQUEST(tries), .argument = "OPTIONS",
-		.help = "plan for a configuration too, such as '--policy vllm'"},
+		.help = "plan for this configuration, such as '--policy vllm', and for each "
+			"other that --try names; '--try base' for the one without"},
 
 	{.kind = OPTION_HEADING, .help = "what is simulated"},
 	{GROUP_OF_TABLE("simulated")},

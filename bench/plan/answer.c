@@ -307,7 +307,8 @@ static void set_sentence(struct answers *answers, struct configuration_answer *o
 	text_add(text, ", ");
 	text_add_bytes(text, answers->slo.bytes, answers->slo.byte_count);
 	if (own->fail != NULL) {
-		text_format(text, "; %s binds", own->answer.binding);
+		bool is_one = strcmp(own->answer.binding, "rejections") != 0;
+		text_format(text, "; %s %s", own->answer.binding, is_one ? "binds" : "bind");
 	} else if (found->is_complete && !knobs[plan->knob].is_least) {
 		add_no_fail(text, plan, state, own, found);
 	}
@@ -339,8 +340,9 @@ static void set_short(struct configuration_answer *own)
 		return;
 	}
 	text_format(&own->short_trace,
-		"all requests arrive within %.3g s, less than their p99 latency of %.3g s, so a "
-		"load that lasts may take more; --loop shared --max-requests N repeats the trace",
+		"all requests arrive within %.3g s, less than their p99 latency of %.3g s: queues "
+		"do not grow to what they become under a load that lasts, so the answer may be too "
+		"good; --loop shared --max-requests N repeats the trace",
 		figures->arrival_span_ms / 1e3,
 		figures->latency_ms[LATENCY_E2E][STATISTIC_P99] / 1e3);
 }

@@ -69,6 +69,11 @@ static enum status check_request(const struct plan_request *request, struct erro
 		return error_set(error, STATUS_USAGE,
 			"--spare lets replicas fail, and so does --outages: give one of them");
 	}
+	if (finds_replicas(request) && config->given.replicas) {
+		return error_set(error, STATUS_USAGE,
+			"--%s looks for the number of replicas: leave --replicas out",
+			request->target_rate > 0 ? "target-rate" : "target-speedup");
+	}
 	if (is_for_replicas && config->fleet != NULL) {
 		return error_set(error, STATUS_USAGE,
 			"the number of replicas cannot vary with --fleet, which lists them");

@@ -174,7 +174,8 @@ static void print_stretches(struct text *text, const struct configuration_answer
 	}
 }
 
-static void print_details(struct text *text, const struct configuration_answer *own, bool is_least)
+static void print_details(struct text *text, const struct plan_configuration_state *state,
+	const struct configuration_answer *own, bool is_least)
 {
 	const struct plan_answer *answer = &own->answer;
 
@@ -199,6 +200,12 @@ static void print_details(struct text *text, const struct configuration_answer *
 	if (own->model.byte_count > 0) {
 		text_format(text, "  model     %s\n", own->model.bytes);
 	}
+	if (!state->is_calibrated) {
+		text_format(text,
+			"  uncalibrated: the times of profile %s were never compared with a run of "
+			"this engine on a GPU\n",
+			state->profile);
+	}
 	if (answer->outside_share.has_value && answer->outside_share.value > 0.05) {
 		text_format(text,
 			"  outside   %.1f %% of the step time is of steps unlike those that the "
@@ -211,6 +218,19 @@ static void print_details(struct text *text, const struct configuration_answer *
 			"  costs     %.4g a million output tokens, in the unit of "
 			"--cost-per-gpu-hour %.4g\n",
 			answer->cost_per_million_tokens.value, answer->currency_per_gpu_hour.value);
+	}
+}
+
+/* A rate leaves nothing of the times of the trace. */
+static void print_arrivals(struct text *text, const struct plan *plan)
+{
+	const char *kept = plan->request->target_rate > 0 ? "--target-speedup" : "--vary speedup";
+
+	if (plan->request->target_rate > 0 || plan->knob == KNOB_RATE) {
+		text_format(text,
+			"note: arrivals are drawn at the rate, without the bursts of the trace; %s "
+			"keeps its times\n",
+			kept);
 	}
 }
 
@@ -239,7 +259,8 @@ void plan_print(struct text *text, const struct answers *answers)
 	if (!own->is_found && answers->count == 1 && !plan->is_interrupted) {
 		return;
 	}
-	print_details(text, own, knobs[plan->knob].is_least);
+	print_details(text, &plan->states[best], own, knobs[plan->knob].is_least);
+	print_arrivals(text, plan);
 	print_stretches(text, own);
 	if (own->short_trace.byte_count > 0) {
 		text_format(text, "note: %s\n", own->short_trace.bytes);

@@ -274,7 +274,7 @@ static void say_sampling(struct text *text, const struct plan *plan,
 			BAND_WINDOWS_MIN, BAND_LATENCIES, needed_s < 10 ? 2 : 0, needed_s);
 	}
 	if (has_few) {
-		text_format(text, "; 95 %% takes %d of them", BAND_VALUES_95);
+		text_format(text, "; 95 %% takes --replicates %d", BAND_VALUES_95);
 	}
 	text_add(text, is_short || has_few ? ", so it may be too narrow" : "");
 	if (answer->sampling.replicates.value < (double)state->samples) {

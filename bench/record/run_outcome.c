@@ -162,7 +162,7 @@ static bool demand_of(const struct run_sums *work, double time_ns,
 }
 
 /* From this utilisation on an engine is at capacity; less than this share of it is no gain. */
-static const double vain_from = 0.9, vain_gain = 0.01;
+static const double vain_from = 0.75, vain_gain = 0.01;
 
 /* Whether twice as much of what a cause waits for would hardly carry more. */
 static bool is_vain(const struct run_outcome *outcome, enum wait_cause cause, double time_ns,

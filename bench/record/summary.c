@@ -490,9 +490,10 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 	}
 	printf("\n");
 	if (!outcome->is_calibrated) {
-		printf("uncalibrated: the times of profile %s were never compared with a run on a "
+		printf("uncalibrated: the times of profile %s were never compared with a run %son "
+		       "a "
 		       "GPU\n",
-			gpu);
+			gpu, outcome->profile[0] != '\0' ? "of this engine " : "");
 	} else if (outcome->profile[0] != '\0') {
 		printf("priced by profile %s: %s\n", gpu, outcome->profile);
 	}

@@ -53,11 +53,12 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 		config->kv_blocks = memory.block_count;
 	}
 	facts->is_beyond_memory = config->kv_blocks > facts->found_kv_blocks;
-	facts->is_calibrated = profile->is_calibrated;
+	/* With a note the steps are of another engine than the one that is simulated. */
+	facts->is_calibrated = profile->is_calibrated && choice.note[0] == '\0';
 	if (profile->is_calibrated) {
 		snprintf(facts->profile, sizeof(facts->profile), "%s", profile->description);
-		facts->model_error = profile->held_out.mean;
 	}
+	facts->model_error = facts->is_calibrated ? profile->held_out.mean : 0;
 	/* The path of a file would depend on the machine; its content is in profile_xxh64. */
 	snprintf(facts->gpu, sizeof(facts->gpu), "%s",
 		gpu_profile_is_file(config->gpu) ? path_name(config->gpu) : profile->name);

@@ -445,8 +445,9 @@ static enum status find_first(const struct sweep *sweep, uint32_t *first, struct
 	return STATUS_OK;
 }
 
-static enum status print_run(
-	const struct sweep *sweep, uint32_t index, int width, uint32_t first, struct error *error)
+/* *has_guess: set if the run is priced by a profile that was never compared with a GPU. */
+static enum status print_run(const struct sweep *sweep, uint32_t index, int width, uint32_t first,
+	bool *has_guess, struct error *error)
 {
 	const struct sweep_item *item = &sweep->items[index];
 	struct json_document document = {0};
@@ -470,7 +471,10 @@ static enum status print_run(
 			printf("  %*s", width_of(i), "-");
 		}
 	}
-	printf("\n");
+	bool is_calibrated =
+		cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(document.root, SUMMARY_CALIBRATED));
+	printf(is_calibrated ? "\n" : "  uncalibrated\n");
+	*has_guess = *has_guess || !is_calibrated;
 	json_document_close(&document);
 	return error->status;
 }
@@ -479,6 +483,7 @@ enum status sweep_print(const struct sweep *sweep, struct error *error)
 {
 	int width = 4;
 	uint32_t first;
+	bool has_guess = false;
 
 	if (sweep->grid.count > PRINTED_RUNS_MAX) {
 		printf("more than %d runs are not listed here: quire report %s --out sweep.html "
@@ -498,7 +503,11 @@ enum status sweep_print(const struct sweep *sweep, struct error *error)
 	}
 	printf("\n");
 	for (uint32_t i = 0; i < sweep->grid.count; i++) {
-		TRY(print_run(sweep, i, width, first, error));
+		TRY(print_run(sweep, i, width, first, &has_guess, error));
+	}
+	if (has_guess) {
+		printf("uncalibrated: the times of the profile were never compared with a run of "
+		       "that engine on a GPU\n");
 	}
 	return STATUS_OK;
 }

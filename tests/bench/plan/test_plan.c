@@ -595,6 +595,61 @@ Test(plan, says_what_the_trace_cannot_show)
 	plan_file_close(&plan);
 }
 
+/* Steps of vLLM that no profile has are priced by those of quire's own engine, and a data sheet's
+   were never measured: the answer says so. */
+Test(plan, says_that_prices_are_of_another_engine)
+{
+	static const struct {
+		const char *options, *profile;
+	} cases[] = {{"--policy vllm --model qwen3-14b", "h200-qwen3-14b"},
+		{"--gpu h200-datasheet", "h200-datasheet"},
+		{"--policy vllm --model qwen3-8b", NULL}, {"--model qwen3-14b", NULL}};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		struct plan_file plan;
+		char name[24];
+		snprintf(name, sizeof(name), "priced%u", i);
+		char *text = quire(0,
+			"plan --input 200 --output 20 --requests 60 --slo-ttft-ms 9000 "
+			"--replicates 8 %s --out @/%s",
+			cases[i].options, name);
+		const char *line = strstr(text, "uncalibrated: the times of profile ");
+		require((line != NULL) == (cases[i].profile != NULL), "%s", text);
+		require(line == NULL || strstr(line, cases[i].profile) != NULL, "%s", text);
+		free(text);
+		open_plan(&plan, name);
+		require_equal(plan.is_calibrated, line == NULL);
+		plan_file_close(&plan);
+	}
+}
+
+/* A rate leaves the trace's bursts out, and the number of replicas is what is looked for. */
+Test(plan, says_what_a_target_is)
+{
+	static const char *const trace = "plan --input 200 --output 20 --requests 60 "
+					 "--slo-ttft-ms 9000 --replicates 0 ";
+	char *text = quire(0, "%s--target-rate 5", trace);
+
+	require(strstr(text, "arrivals are drawn at the rate, without the bursts of the trace; "
+			     "--target-speedup keeps its times") != NULL,
+		"%s", text);
+	free(text);
+	text = quire(0, "%s--vary rate", trace);
+	require(strstr(text, "; --vary speedup keeps its times") != NULL, "%s", text);
+	free(text);
+	text = quire(0, "%s--target-speedup 5", trace);
+	require(strstr(text, "arrivals are drawn") == NULL, "%s", text);
+	free(text);
+	text = quire(2, "%s--target-speedup 5 --replicas 3", trace);
+	require(strstr(text, "--target-speedup looks for the number of replicas: leave --replicas "
+			     "out") != NULL,
+		"%s", text);
+	free(text);
+	text = quire(2, "%s--target-rate 5 --replicas 3", trace);
+	require(strstr(text, "--target-rate looks for") != NULL, "%s", text);
+	free(text);
+}
+
 /* As many requests at once as the trace has, which is a preset's own number or the one that is
    asked for. */
 Test(plan, a_made_trace_has_the_requests_of_its_preset)
@@ -1370,7 +1425,7 @@ Test(plan, fewer_replicates_than_95_percent_takes_are_said)
 			"plan " TRACE
 			" --max-requests 120 --slo-ttft-ms 2000 --precision 0.5 --replicates %u",
 			count);
-		require((strstr(text, "95 % takes 39 of them") != NULL) == (count < 39), "%s",
+		require((strstr(text, "95 % takes --replicates 39") != NULL) == (count < 39), "%s",
 			text);
 		free(text);
 	}
