@@ -136,13 +136,12 @@ struct prefill_spread {
 	uint32_t multiprocessors;
 };
 
-/* The keys that the busiest multiprocessor walks through. All heads' tiles, in falling order of
-   their keys, are dealt to the multiprocessors in rounds, every other one backwards, as
-   kernels/attention/prefill_sm90.cu does. It is at least the longest tile's keys and the mean of
-   all, and never falls when a tile or a key is added. The kernel deals tiles of nearly equal length
-   in another order (prefill_tiles_fill()), by which its busiest multiprocessor has up to a
-   sixteenth more or less. 0 where the spread is not known. ends: (count), the keys of each tile, in
-   falling order. */
+/* The keys that the busiest multiprocessor walks through, if all heads' tiles are dealt to the
+   multiprocessors in falling order of their keys, in rounds, every other one backwards. It is at
+   least the longest tile's keys and the mean of all, and never falls when a tile or a key is added.
+   kernels/attention/prefill_sm90.cu deals so, but tiles of nearly equal length in another order
+   (prefill_tiles_fill()): its busiest has up to a sixteenth more or less. 0 where the spread is not
+   known. ends: (count), the keys of each tile, in falling order. */
 uint64_t prefill_chain_keys(
 	const uint32_t *ends, uint32_t count, const struct prefill_spread *spread);
 

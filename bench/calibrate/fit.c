@@ -193,7 +193,7 @@ static void set_parts(struct operation_prices *prices, const struct calibrate_se
 	if (setup->is_step_log) {
 		set_logged_parts(prices, setup);
 	} else {
-		/* The longest chain says all that it stands for. */
+		/* The longest chain says how tiles are spread. */
 		prices->terms[OPERATION_TERM_prefill_even].count = 0;
 	}
 }
@@ -464,7 +464,8 @@ static void solve(struct system *system, const double *caps, uint32_t kv, double
 
 /* Prices that few steps see: lm_head and sampler four times what they take at the limits, a prompt
    20 us, a tile of queries 6 us of a multiprocessor in each layer. Logs, which have few crowds of
-   prompts, 5 and 2 us; they do not count chains, so that every pair has a price. */
+   prompts, 5 and 2 us. Where chains are counted, the first part of pairs costs nothing: the chain
+   has its price. */
 static double cap_of(const struct column *column, const struct calibrate_setup *setup)
 {
 	const struct model_config *shape = &setup->shape;

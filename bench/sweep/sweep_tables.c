@@ -422,32 +422,43 @@ static int width_of(uint32_t column)
 	return bytes > WIDTH_MIN ? bytes : WIDTH_MIN;
 }
 
-/* The first column to print: 1 where no run rejected requests. */
-static enum status find_first(const struct sweep *sweep, uint32_t *first, struct error *error)
+static bool is_calibrated_run(const struct json_document *summary)
 {
-	bool has_rejected = false;
+	return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(summary->root, SUMMARY_CALIBRATED));
+}
 
-	for (uint32_t i = 0; i < sweep->grid.count && !has_rejected; i++) {
+/* What the complete runs say together. */
+struct overview {
+	bool has_rejected, has_calibrated, has_guess; /* guess: not calibrated */
+};
+
+static enum status look_over(
+	const struct sweep *sweep, struct overview *overview, struct error *error)
+{
+	*overview = (struct overview){0};
+	for (uint32_t i = 0; i < sweep->grid.count; i++) {
 		struct json_document document = {0};
 		struct json_object root;
+		bool is_calibrated = false;
 		if (sweep->items[i].status != SWEEP_RUN_COMPLETE) {
 			continue;
 		}
 		TRY(sweep_open_json(sweep, i, RESULT_SUMMARY, &document, error));
 		if (json_root(&root, &document, error) == STATUS_OK) {
-			has_rejected =
+			is_calibrated = is_calibrated_run(&document);
+			overview->has_rejected |=
 				metric_value(&root, metric_find(printed[0].metric)).value > 0;
 		}
 		json_document_close(&document);
 		TRY(error->status);
+		overview->has_calibrated |= is_calibrated;
+		overview->has_guess |= !is_calibrated;
 	}
-	*first = has_rejected ? 0 : 1;
 	return STATUS_OK;
 }
 
-/* *has_guess: set if the run is priced by a profile that was never compared with a GPU. */
-static enum status print_run(const struct sweep *sweep, uint32_t index, int width, uint32_t first,
-	bool *has_guess, struct error *error)
+static enum status print_run(const struct sweep *sweep, uint32_t index, int width,
+	const struct overview *overview, struct error *error)
 {
 	const struct sweep_item *item = &sweep->items[index];
 	struct json_document document = {0};
@@ -462,7 +473,8 @@ static enum status print_run(const struct sweep *sweep, uint32_t index, int widt
 	TRY(sweep_open_json(sweep, index, RESULT_SUMMARY, &document, error));
 	json_root(&root, &document, error);
 	printf("%-*s", width, sweep->grid.list[index].name);
-	for (uint32_t i = first; i < PRINTED_COUNT && error->status == STATUS_OK; i++) {
+	for (uint32_t i = overview->has_rejected ? 0 : 1;
+		i < PRINTED_COUNT && error->status == STATUS_OK; i++) {
 		struct result_value value = metric_value(&root, metric_find(printed[i].metric));
 		if (value.has_value) {
 			printf("  %*.*f", width_of(i), printed[i].decimals,
@@ -471,19 +483,16 @@ static enum status print_run(const struct sweep *sweep, uint32_t index, int widt
 			printf("  %*s", width_of(i), "-");
 		}
 	}
-	bool is_calibrated =
-		cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(document.root, SUMMARY_CALIBRATED));
-	printf(is_calibrated ? "\n" : "  uncalibrated\n");
-	*has_guess = *has_guess || !is_calibrated;
+	printf(overview->has_calibrated && !is_calibrated_run(&document) ? "  uncalibrated\n"
+									 : "\n");
 	json_document_close(&document);
 	return error->status;
 }
 
 enum status sweep_print(const struct sweep *sweep, struct error *error)
 {
+	struct overview overview;
 	int width = 4;
-	uint32_t first;
-	bool has_guess = false;
 
 	if (sweep->grid.count > PRINTED_RUNS_MAX) {
 		printf("more than %d runs are not listed here: quire report %s --out sweep.html "
@@ -496,16 +505,16 @@ enum status sweep_print(const struct sweep *sweep, struct error *error)
 		int bytes = (int)strlen(sweep->grid.list[i].name);
 		width = bytes > width ? bytes : width;
 	}
-	TRY(find_first(sweep, &first, error));
+	TRY(look_over(sweep, &overview, error));
 	printf("%-*s", width, "run");
-	for (uint32_t i = first; i < PRINTED_COUNT; i++) {
+	for (uint32_t i = overview.has_rejected ? 0 : 1; i < PRINTED_COUNT; i++) {
 		printf("  %*s", width_of(i), printed[i].title);
 	}
 	printf("\n");
 	for (uint32_t i = 0; i < sweep->grid.count; i++) {
-		TRY(print_run(sweep, i, width, first, &has_guess, error));
+		TRY(print_run(sweep, i, width, &overview, error));
 	}
-	if (has_guess) {
+	if (overview.has_guess) {
 		printf("uncalibrated: the times of the profile were never compared with a run of "
 		       "that engine on a GPU\n");
 	}

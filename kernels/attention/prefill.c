@@ -37,7 +37,8 @@ static uint32_t tile_end(
 	return contexts[tile->row] - tokens + (end < tokens ? end : tokens);
 }
 
-/* Equal for numbers of keys that agree in their five leading bits, and larger for more keys. */
+/* Equal for numbers of keys that have as many bits and agree in the first five, else larger for
+   more keys. */
 static uint32_t length_class(uint32_t keys)
 {
 	uint32_t less = keys < 32 ? 0 : 27 - (uint32_t)__builtin_clz(keys);

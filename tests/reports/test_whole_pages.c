@@ -417,12 +417,12 @@ Test(whole_pages, figures_of_kernels)
 /* ---- texts in figures ---- */
 
 /* A run of which a latency ends at a long tick, and whose fastest and slowest steps are beyond the
-   colour scale, of which both ends are told; at this speed, with the prices that are built in. */
+   colour scale, of which both ends are told, with the prices that are built in. */
 Test(whole_pages, no_text_of_the_demo_is_cut_or_covered)
 {
 	char path[1024];
 
-	session("quire replay $demo --speedup 0.8 --out run\nquire report run --out page.html");
+	session("quire replay $demo --out run\nquire report run --out page.html");
 	snprintf(path, sizeof(path), "%s/page.html", folder);
 	char *page = file_read(path, NULL);
 	require(strstr(page, ">\u2264 ") != NULL && strstr(page, ">\u2265 ") != NULL,

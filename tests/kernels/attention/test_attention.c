@@ -441,7 +441,8 @@ static void body_tiles(struct prop *prop, const void *context)
 	enum { ROWS = 12, MOST = 600 };
 	uint32_t start[ROWS + 1] = {0}, contexts[ROWS], ends[ROWS * (MOST / 128 + 1)];
 	uint32_t seen[ROWS * MOST] = {0}, row_count = prop_range(prop, 1, ROWS);
-	uint32_t first = prop_below(prop, row_count), alike = prop_below(prop, UINT32_C(1) << prop_range(prop, 1, 31));
+	uint32_t first = prop_below(prop, row_count),
+		 alike = prop_below(prop, UINT32_C(1) << prop_range(prop, 1, 31));
 	struct prefill_tile tiles[ROWS * (MOST / PREFILL_QUERY_TILE + 1)];
 
 	(void)context;
