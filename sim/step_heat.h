@@ -23,7 +23,7 @@
    where q is that of u = t: the rise times the mean of the heat's square over the step, with a rise
    for steps with prompts and one, no larger, for those without, whose s is 0. The square, since a
    GPU below its power limit keeps its clock: little heat costs next to nothing. The mean, since a
-   step behind a rest has its first tens of milliseconds at the full clock (sim/profiles/README.md
+   step behind a rest has its first tens of milliseconds at the full clock (sim/profiles/TUNING.md
    has the measurements). This path and not an exponential one, since its mean needs no logarithm,
    whose last bits differ between machines.
 

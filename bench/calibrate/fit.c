@@ -43,7 +43,7 @@ static const double logged_graph_parts[] = {512, 528};
 static const double logged_reread_parts[] = {1024, 2048, 4096, 8192, 16384, 65536};
 static const double token_parts[] = {0, 16, 32, 64, 128, 192, 256, 512, 768, 1024, 2048, 4096};
 /* Each tile up to 16 has a price: with 132 multiprocessors some begin another round of blocks and
-   others fill the one that has begun (sim/profiles/README.md). */
+   others fill the one that has begun (sim/profiles/TUNING.md). */
 static const double tile_parts[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 static const double mixed_token_parts[] = {0, 256};
 static const double mixed_parts[] = {0, 8, 32, 128};
