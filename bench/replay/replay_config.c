@@ -1,5 +1,6 @@
 #include "bench/replay/replay_config.h"
 
+#include "bench/fleet/outages.h"
 #include "bench/replay/drawn_arrivals.h"
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
@@ -9,13 +10,30 @@
 
 #include <string.h>
 
+/* A replica that fails loses one step, and asynchronous scheduling has decided two. At time 0 it has
+   decided none. */
+static enum status check_failures(const struct replay_config *config, struct error *error)
+{
+	struct outages outages;
+	enum status status =
+		outages_parse(&outages, config->outages, (uint32_t)config->replicas, error);
+
+	for (uint32_t i = 0; i < outages.count && status == STATUS_OK; i++) {
+		if (outages.list[i].kind == OUTAGE_FAIL && outages.list[i].time_ns > 0) {
+			status = error_set(error, STATUS_USAGE,
+				"--outages fail: a replica that fails loses one step, and "
+				"asynchronous scheduling has decided two: give --async-scheduling "
+				"off, or let it fail at 0 s");
+		}
+	}
+	outages_close(&outages);
+	return status;
+}
+
 static enum status check_fleet(const struct replay_config *config, struct error *error)
 {
-	bool can_fail = config->outages != NULL && strstr(config->outages, "fail") != NULL;
-	if (can_fail && config->async_scheduling == ASYNC_SCHEDULING_ON) {
-		return error_set(error, STATUS_USAGE,
-			"--outages fail: a replica that fails loses one step, and asynchronous "
-			"scheduling has decided two: give --async-scheduling off");
+	if (config->outages != NULL && config->async_scheduling == ASYNC_SCHEDULING_ON) {
+		TRY(check_failures(config, error));
 	}
 	const struct {
 		bool is_given;

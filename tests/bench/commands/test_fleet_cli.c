@@ -1108,6 +1108,40 @@ static void require_sound_steps(const struct fleet_scene *scene, uint64_t fail_n
 	free(text);
 }
 
+/* Replicas that fail before the first request are as if they were not there, with asynchronous
+   scheduling (vllm) too: a plan's --spare relies on it. Routers that draw or hash replicas by their
+   number may pick others. */
+static void body_lost(struct prop *prop, const void *context)
+{
+	static const char *const plain[] = {
+		"round-robin", "least-requests", "least-tokens", "prefix"};
+	static const char *const counts[] = {"2", "3", "4"};
+	struct fleet_scene scene;
+	uint32_t count = prop_range(prop, 1, 2); /* of counts: those that stay */
+
+	(void)context;
+	draw_scene(prop, &scene);
+	scene.router = plain[prop_below(prop, 4)];
+	scene.policy = prop_chance(prop, 1, 2) ? "vllm" : "mixed";
+	scene.batched = "64";
+	prop_log(prop, "%s, %s, one of %s lost", scene.router, scene.policy, counts[count]);
+	snprintf(scene.replicas, sizeof(scene.replicas), "%s", counts[count]);
+	run_fleet(&scene, scene.out,
+		LIST("--outages", count == 1 ? "fail:2@0" : "fail:3@0", "--check"));
+	snprintf(scene.replicas, sizeof(scene.replicas), "%s", counts[count - 1]);
+	run_fleet(&scene, scene.part, LIST("--check"));
+	require_same_file(scene.out, scene.part, "requests.tsv");
+	close_scene(&scene);
+}
+
+Test(fleet_cli, a_replica_lost_from_the_start_is_one_fewer, .timeout = 400)
+{
+	const struct prop_options options = {
+		.name = "lost", .body = body_lost, .trials = 24, .timeout_s = 120};
+
+	cr_assert(prop_holds(&options));
+}
+
 static void body_outages(struct prop *prop, const void *context)
 {
 	struct fleet_scene scene;
