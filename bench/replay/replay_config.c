@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-/* A replica that fails loses one step, and asynchronous scheduling has decided two. At time 0 it has
-   decided none. */
+/* A replica that fails loses one step, and asynchronous scheduling has decided two. At time 0 it
+   has decided none. */
 static enum status check_failures(const struct replay_config *config, struct error *error)
 {
 	struct outages outages;
