@@ -368,7 +368,7 @@ static void require_sampling_text(const struct plan_configuration_state *state,
 	require_equal(has(text, " in windows of "), is_drawn && state->window.window_ns > 0);
 	require_equal(
 		has(text, "; the trace is too short for it: 8 windows of 20 times"), is_short);
-	require_equal(has(text, "; 95 % takes 39 of them"), count < 39);
+	require_equal(has(text, "; 95 % takes --replicates 39"), count < 39);
 	require_equal(has(text, ", so it may be too narrow"), is_short || count < 39);
 	require_equal(has(text, searched), count < state->samples);
 }
