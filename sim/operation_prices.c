@@ -169,7 +169,7 @@ void operation_step_rows(struct operation_step *out, const struct operation_floo
 	at[OPERATION_VARIABLE_GRAPH_ROWS] = padded;
 	at[OPERATION_VARIABLE_EAGER_STEP] = is_eager;
 	at[OPERATION_VARIABLE_MIXED_STEP] = is_mixed;
-	at[OPERATION_VARIABLE_MIXED_TOKENS] = is_mixed ? least(rows->tokens, MIXED_TOKENS) : 0;
+	at[OPERATION_VARIABLE_MIXED_TOKENS] = is_mixed ? least(rows->tokens, MIXED_TOKENS_MOST) : 0;
 	at[OPERATION_VARIABLE_PRODUCTS] =
 		operation_floor(floors->products, floors->product_token, tokens);
 	at[OPERATION_VARIABLE_EAGER_TOKENS] = tokens;

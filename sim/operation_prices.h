@@ -107,7 +107,7 @@ enum operation_variable {
 	OPERATION_VARIABLE_GRAPH_ROWS,	 /* padded to the graph's size */
 	OPERATION_VARIABLE_EAGER_STEP,	 /* 1 or 0 */
 	OPERATION_VARIABLE_MIXED_STEP,	 /* 1 or 0 */
-	OPERATION_VARIABLE_MIXED_TOKENS, /* prompt tokens of a mixed step, up to MIXED_TOKENS */
+	OPERATION_VARIABLE_MIXED_TOKENS, /* prompt tokens of one, up to MIXED_TOKENS_MOST */
 	OPERATION_VARIABLE_PRODUCTS,	 /* floor of the layers' products in an eager step, ns */
 	OPERATION_VARIABLE_EAGER_TOKENS, /* prompt tokens and decode rows of an eager step */
 	OPERATION_VARIABLE_EAGER_TILES,	 /* product_tiles() of those */
@@ -148,7 +148,7 @@ enum { OPERATION_PARTS = 32 };
 
 /* What prompt tokens take more beside decode rows is level from here on: of models of 8 billion
    parameters and more no step with more of them was measured. */
-enum { MIXED_TOKENS = 2048 };
+enum { MIXED_TOKENS_MOST = 2048 };
 
 /* Products of a step with prompts are computed in tiles of PRODUCT_TILE tokens. Half as many tokens
    fit into a tile of half the size, a quarter into one of a quarter. A step takes longer where a
