@@ -582,7 +582,7 @@ Test(trace, refuses_files_that_are_not_traces)
 {
 	char formats[200];
 	size_t used = (size_t)sprintf(formats, "expected the first line of a trace (mooncake");
-	char expected[300];
+	char expected[400];
 
 	for (uint32_t i = 1; trace_format_at(i) != NULL; i++) {
 		used += (size_t)snprintf(
@@ -599,14 +599,23 @@ Test(trace, refuses_files_that_are_not_traces)
 		"bad: found no row, expected a trace with at least one");
 	snprintf(expected, sizeof(expected), "bad:1: found hello, %s", formats);
 	require_refused((struct bytes)TEXT("hello\n"), any, expected);
-	snprintf(expected, sizeof(expected), "bad:1: found {\"a\":1}, %s", formats);
+	snprintf(expected, sizeof(expected),
+		"bad:1: found {\"a\":1}, %s; a row of JSON has timestamp, input_length and "
+		"output_length",
+		formats);
 	require_refused((struct bytes)TEXT("{\"a\":1}\n"), any, expected);
-	snprintf(expected, sizeof(expected), "bad:1: found {\"a\":1,\"b\":2}, %s", formats);
+	snprintf(expected, sizeof(expected),
+		"bad:1: found {\"a\":1,\"b\":2}, %s; a row of JSON has timestamp, input_length and "
+		"output_length",
+		formats);
 	require_refused((struct bytes)TEXT("{\"a\":1,\"b\":2}\n"), any, expected);
 	snprintf(expected, sizeof(expected),
 		"bad:1: found a,b, %s; quire trace convert --columns reads other CSV logs",
 		formats);
 	require_refused((struct bytes)TEXT("a,b\n"), any, expected);
+	snprintf(expected, sizeof(expected),
+		"bad:1: found a;b, %s; columns are separated by commas", formats);
+	require_refused((struct bytes)TEXT("a;b\n"), any, expected);
 	snprintf(expected, sizeof(expected), "bad:1: found ?ELF?????, %s", formats);
 	require_refused((struct bytes)TEXT("\x7f"
 					   "ELF\1\2\0\0\377"),
