@@ -202,7 +202,8 @@ static void print_details(struct text *text, const struct plan_configuration_sta
 	}
 	if (!state->is_calibrated) {
 		text_format(text,
-			"  uncalibrated: the times of profile %s were never compared with a run of "
+			"  prices    uncalibrated: the times of profile %s were never compared "
+			"with a run of "
 			"this engine on a GPU\n",
 			state->profile);
 	}

@@ -84,8 +84,8 @@ def check_configurations(lines, configurations):
     expect("configurations that are printed", len(lines), len(by_rank))
 
 
-def check_details(lines, answer):
-    expected = {}
+def check_details(lines, own):
+    expected, answer = {}, own["answer"]
     for label, text in (("binds", answer["binding_text"]), ("sampling", answer["sampling"]["text"]),
                         ("model", answer["model"]["text"])):
         if text:
@@ -96,6 +96,9 @@ def check_details(lines, answer):
     if passing is not None and answer["alone"]["misses"]:
         expected["alone"] = "%.0f of %.0f requests miss it with one in the system at a time" % (
             answer["alone"]["misses"], answer["alone"]["requests"])
+    if not own["calibrated"]:
+        expected["prices"] = ("uncalibrated: the times of profile %s were never compared with a run "
+                              "of this engine on a GPU" % own["profile"])
     if answer["outside_share"] is not None and answer["outside_share"] > 0.05:
         expected["outside"] = ("%.1f %% of the step time is of steps unlike those that the profile "
                                "was fitted to" % (100 * answer["outside_share"]))
@@ -120,7 +123,7 @@ def main():
     heads = [i for i, line in enumerate(printed) if re.match(r"   \S+ +requests/s ", line)]
     ranks = [i for i, line in enumerate(printed) if line.startswith("  rank configuration")]
     details = [line for line in printed[1:heads[0]] if line.startswith("  ")]
-    check_details(details, answer)
+    check_details(details, best)
     probes = []
     for line in printed[heads[0] + 1:]:
         if not line.strip():
