@@ -203,8 +203,7 @@ static void print_details(struct text *text, const struct plan_configuration_sta
 	if (!state->is_calibrated) {
 		text_format(text,
 			"  prices    uncalibrated: the times of profile %s were never compared "
-			"with a run of "
-			"this engine on a GPU\n",
+			"with a run of this engine on a GPU\n",
 			state->profile);
 	}
 	if (answer->outside_share.has_value && answer->outside_share.value > 0.05) {

@@ -43,9 +43,9 @@ struct prefill_tile {
 };
 
 /* Writes the tiles of rows first_row to row_count - 1, those with the fewest keys first. The
-   kernel starts at the end of the list, so that long tiles do not come last. Numbers of
-   keys that have as many bits and agree in the first five count as equal; such tiles are in the
-   order of their rows.
+   kernel starts at the end of the list, so that long tiles do not come last. Numbers of keys that
+   have as many bits and agree in the first five count as equal; such tiles are in the order of
+   their rows.
    Returns the number of tiles: at most queries / PREFILL_QUERY_TILE, plus one a row. */
 uint32_t prefill_tiles_fill(struct prefill_tile *tiles, const uint32_t *query_start,
 	const uint32_t *contexts, uint32_t first_row, uint32_t row_count);
