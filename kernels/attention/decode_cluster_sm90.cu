@@ -1,6 +1,7 @@
 #include "kernels/attention/decode_tile_sm90.cuh"
 #include "kernels/device/cluster.cuh"
 #include "kernels/device/dynamic_shared.cuh"
+#include "kernels/device/resident_clusters.cuh"
 
 /* Decode attention of few rows, which is latency-bound rather than bandwidth-bound. head_dim is
    128, with up to 8 query heads a key/value head (GQA). out (rows, heads, 128) = softmax(query *
@@ -17,9 +18,14 @@
        warp   tile                                 ─┼─►  rank r: 16 dimensions of all tiles;
        ...                                         ─┘    merges tiles to splits, these to the row
 
-   Shared memory has room for `slots` tiles, so a long row is gathered in rounds. */
+   Shared memory has room for `slots` tiles, so a long row is gathered in rounds.
 
-enum { HEAD_DIM = 128, RANKS = HEAD_DIM / 16 };
+   The blocks of a cluster lie in one GPC, each on a multiprocessor of its own. Two clusters of
+   eight fit into a GPC of an H200, and then the kernel behind this one finds its room in the other
+   GPCs, whose few paths to the L2 cache it crowds. So a cluster has an idle block more, with which
+   a GPC of 16 multiprocessors holds only one. */
+
+enum { HEAD_DIM = 128, RANKS = HEAD_DIM / 16, SPREAD_BLOCKS = RANKS + 1 };
 
 /* Sizes and offsets in shared memory, in bytes. HEADS: capacity in query heads, a power of two.
    STEP: tokens that are sure to lie in one KV block, of which a tile has one or several.
@@ -570,6 +576,12 @@ static __global__ void __launch_bounds__(F::threads)
 	row_lists lists;
 	warp_tiles<F> tiles;
 
+	if (cluster_rank() >= RANKS) { /* idle: keeps its place until all clusters have theirs */
+		cluster_arrive_relaxed();
+		dependents_launch();
+		dependency_wait();
+		return;
+	}
 	cluster_row row = find_row(a, lists);
 	tiles.begin(a, row, base);
 	if (threadIdx.x == 0) {
@@ -600,14 +612,17 @@ static __global__ void __launch_bounds__(F::threads)
 
 template <class F> static int launch(const decode_arguments &a, cudaStream_t stream)
 {
-	const int code = allow_shared<decode_attention_cluster_kernel<F>>(F::bytes);
+	constexpr auto kernel = decode_attention_cluster_kernel<F>;
+	const int code = allow_shared<kernel>(F::bytes);
 
 	if (code != 0) {
 		return code;
 	}
-	return launch_dependent_clusters(decode_attention_cluster_kernel<F>,
-		dim3(RANKS, a.shape.kv_head_count, a.row_count), F::threads, dim3(RANKS), F::bytes,
-		stream, a);
+	uint64_t clusters = (uint64_t)a.shape.kv_head_count * a.row_count;
+	bool is_spread = clusters <= resident_clusters<kernel>(SPREAD_BLOCKS, F::threads, F::bytes);
+	uint32_t blocks = is_spread ? SPREAD_BLOCKS : RANKS;
+	return launch_dependent_clusters(kernel, dim3(blocks, a.shape.kv_head_count, a.row_count),
+		F::threads, dim3(blocks), F::bytes, stream, a);
 }
 
 /* All blocks of a cluster start together, on multiprocessors of one GPC, so some multiprocessors
