@@ -307,8 +307,8 @@ static void set_sentence(struct answers *answers, struct configuration_answer *o
 	text_add(text, ", ");
 	text_add_bytes(text, answers->slo.bytes, answers->slo.byte_count);
 	if (own->fail != NULL) {
-		bool is_one = strcmp(own->answer.binding, "rejections") != 0;
-		text_format(text, "; %s %s", own->answer.binding, is_one ? "binds" : "bind");
+		const char *name = own->answer.binding;
+		text_format(text, "; %s %s", name, binding_verb(name));
 	} else if (found->is_complete && !knobs[plan->knob].is_least) {
 		add_no_fail(text, plan, state, own, found);
 	}

@@ -46,6 +46,11 @@ const char *binding_name(const struct objective *objective, const struct probe_f
 	}
 }
 
+const char *binding_verb(const char *name)
+{
+	return strcmp(name, cause_names[CAUSE_REJECTIONS]) == 0 ? "bind" : "binds";
+}
+
 /* Whether what binds is mostly spent in the queue: half of the latency at the 99th percentile. */
 static bool is_queueing(const struct probe_figures *figures, enum latency_metric metric)
 {

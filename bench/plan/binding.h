@@ -11,6 +11,9 @@
    limits; the one that most miss is named. */
 const char *binding_name(const struct objective *objective, const struct probe_figures *figures);
 
+/* "binds", or "bind" where the name is a plural. */
+const char *binding_verb(const char *name);
+
 /* What that is: seats, KV blocks, the token budget, the steps themselves or memory. */
 void binding_add_text(
 	struct text *text, const struct objective *objective, const struct probe_figures *figures);

@@ -27,18 +27,19 @@ void prefill_attention_cpu(float *out, const float *query, const float *keys, co
 	}
 }
 
-/* The number of keys to which the last query of a tile attends. */
+/* The number of keys to which the last query of tile `index` of a row attends. */
 static uint32_t tile_end(
-	const struct prefill_tile *tile, const uint32_t *query_start, const uint32_t *contexts)
+	uint32_t row, uint32_t index, const uint32_t *query_start, const uint32_t *contexts)
 {
-	uint32_t tokens = query_start[tile->row + 1] - query_start[tile->row];
-	uint32_t end = (tile->index + 1) * PREFILL_QUERY_TILE;
+	uint32_t tokens = query_start[row + 1] - query_start[row];
+	uint32_t end = (index + 1) * PREFILL_QUERY_TILE;
 
-	return contexts[tile->row] - tokens + (end < tokens ? end : tokens);
+	return contexts[row] - tokens + (end < tokens ? end : tokens);
 }
 
 /* Equal for numbers of keys that have as many bits and agree in the first five, else larger for
    more keys. */
+enum { LENGTH_CLASSES = 27 * 32 + 64 };
 static uint32_t length_class(uint32_t keys)
 {
 	uint32_t less = keys < 32 ? 0 : 27 - (uint32_t)__builtin_clz(keys);
@@ -46,60 +47,35 @@ static uint32_t length_class(uint32_t keys)
 	return less * 32 + (keys >> less);
 }
 
-/* Whether tile `a` comes before tile `b`. Of tiles of nearly equal length, those of a prompt are
-   neighbours, since blocks that walk through the same keys find them in the L2 cache. */
-static bool is_before(const struct prefill_tile *a, const struct prefill_tile *b,
-	const uint32_t *query_start, const uint32_t *contexts)
-{
-	uint32_t length = length_class(tile_end(a, query_start, contexts));
-	uint32_t other = length_class(tile_end(b, query_start, contexts));
-
-	if (length != other) {
-		return length < other;
-	}
-	return a->row != b->row ? a->row < b->row : a->index < b->index;
-}
-
-/* Restores the heap of `count` tiles, the last one on top, after tile `at` was replaced. */
-static void sink_tile(struct prefill_tile *tiles, uint32_t at, uint32_t count,
-	const uint32_t *query_start, const uint32_t *contexts)
-{
-	struct prefill_tile tile = tiles[at];
-
-	while (2 * at + 1 < count) {
-		uint32_t child = 2 * at + 1;
-		if (child + 1 < count &&
-			is_before(&tiles[child], &tiles[child + 1], query_start, contexts)) {
-			child++;
-		}
-		if (!is_before(&tile, &tiles[child], query_start, contexts)) {
-			break;
-		}
-		tiles[at] = tiles[child];
-		at = child;
-	}
-	tiles[at] = tile;
-}
-
+/* By length, and of tiles of nearly equal length those of a prompt are neighbours, since blocks that
+   walk through the same keys find them in the L2 cache. A counting sort: first the tiles of each
+   length are counted, then each tile goes to its place. */
 uint32_t prefill_tiles_fill(struct prefill_tile *tiles, const uint32_t *query_start,
 	const uint32_t *contexts, uint32_t first_row, uint32_t row_count)
 {
-	uint32_t count = 0;
+	uint32_t place[LENGTH_CLASSES] = {0}, count = 0;
+	uint32_t least = LENGTH_CLASSES, most = 0; /* classes */
 
 	for (uint32_t r = first_row; r < row_count; r++) {
 		uint32_t tokens = query_start[r + 1] - query_start[r];
 		for (uint32_t i = 0; i * PREFILL_QUERY_TILE < tokens; i++) {
-			tiles[count++] = (struct prefill_tile){.row = r, .index = i};
+			uint32_t class = length_class(tile_end(r, i, query_start, contexts));
+			least = class < least ? class : least;
+			most = class > most ? class : most;
+			place[class]++;
 		}
 	}
-	for (uint32_t i = count / 2; i > 0; i--) {
-		sink_tile(tiles, i - 1, count, query_start, contexts);
+	for (uint32_t i = least; i <= most; i++) {
+		uint32_t own = place[i];
+		place[i] = count;
+		count += own;
 	}
-	for (uint32_t i = count; i > 1; i--) {
-		struct prefill_tile last = tiles[0];
-		tiles[0] = tiles[i - 1];
-		tiles[i - 1] = last;
-		sink_tile(tiles, 0, i - 1, query_start, contexts);
+	for (uint32_t r = first_row; r < row_count; r++) {
+		uint32_t tokens = query_start[r + 1] - query_start[r];
+		for (uint32_t i = 0; i * PREFILL_QUERY_TILE < tokens; i++) {
+			uint32_t class = length_class(tile_end(r, i, query_start, contexts));
+			tiles[place[class]++] = (struct prefill_tile){.row = r, .index = i};
+		}
 	}
 	return count;
 }
