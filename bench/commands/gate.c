@@ -38,8 +38,13 @@ static enum status write_all(
 {
 	gate_print_text(gate, stdout);
 	if (command->updates) {
-		printf("%s has these runs%s: commit it\n", gate->baseline,
-			gate->counts[GATE_FAILED] > 0 ? ", but none that failed" : "");
+		uint32_t failed = gate->counts[GATE_FAILED];
+		if (failed == gate->count) {
+			printf("no case ran, so %s is as it was\n", gate->baseline);
+		} else {
+			printf("%s has these runs%s: commit it\n", gate->baseline,
+				failed > 0 ? ", but none that failed" : "");
+		}
 	}
 	bool is_github = gate_is_on_github();
 	if (is_github || command->annotates) {

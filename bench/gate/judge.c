@@ -316,11 +316,32 @@ static bool judge_limit(struct gate_verdict *verdict, const struct metric_limit 
 	return is_moved;
 }
 
+/* A case whose limits have no figure would pass whatever happens. */
+static void tell_unjudged(struct gate_verdict *verdict, const struct limit_list *list,
+	const struct evidence *base, const struct evidence *value)
+{
+	double figures[SUITE_REPEATS_MAX];
+
+	for (uint32_t i = 0; i < list->count; i++) {
+		const struct metric *metric = list->limits[i].metric;
+		if (evidence_figures(base, metric, figures) > 0 ||
+			evidence_figures(value, metric, figures) > 0) {
+			return;
+		}
+	}
+	if (list->count > 0) {
+		text_format(verdict_add(verdict, GATE_PASS),
+			"no limit says anything: neither the baseline nor this run has %s",
+			list->count == 1 ? list->limits[0].metric->name : "their figures");
+	}
+}
+
 static void judge_limits(struct gate_verdict *verdict, const struct limit_list *list,
 	const struct evidence *base, const struct evidence *value, bool is_simulation)
 {
 	bool is_moved[LATENCY_COUNT] = {false};
 
+	tell_unjudged(verdict, list, base, value);
 	for (uint32_t i = 0; i < list->count; i++) {
 		enum latency_metric latency;
 		enum latency_statistic statistic;

@@ -117,10 +117,25 @@ static void add_load(struct text *text, const struct plan *plan, uint64_t load)
 	text_format(text, "--%s %s", knobs[plan->knob].name, number);
 }
 
+/* " for --target-rate 40": the load that is asked for, near which that of the run lies. */
+static void add_target(struct text *text, const struct plan *plan)
+{
+	const struct plan_request *request = plan->request;
+	bool is_rate = request->target_rate > 0;
+	uint64_t target = is_rate ? request->target_rate : request->target_speedup;
+	char number[NUMBER_TEXT_BYTES];
+
+	if (target > 0) {
+		knob_text(is_rate ? KNOB_RATE : KNOB_SPEEDUP, target, number);
+		text_format(text, " for --target-%s %s", is_rate ? "rate" : "speedup", number);
+	}
+}
+
 static void add_option(struct text *text, const struct plan *plan, uint64_t load)
 {
 	text_add(text, " (");
 	add_load(text, plan, load);
+	add_target(text, plan);
 	text_add(text, ")");
 }
 
@@ -347,6 +362,50 @@ static void set_short(struct configuration_answer *own)
 		figures->latency_ms[LATENCY_E2E][STATISTIC_P99] / 1e3);
 }
 
+/* How many of ascending gaps are shorter than `most`. */
+static size_t shorter_gaps(const struct plan *plan, double most)
+{
+	size_t low = 0, high = plan->gap_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if ((double)plan->gaps[middle] < most) {
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	return low;
+}
+
+/* A load that is scaled squeezes the time between the turns of a session, while more traffic would
+   be more sessions. */
+static void set_early(struct configuration_answer *own, const struct plan *plan, uint32_t index)
+{
+	const double share_least = 0.1;
+	const struct probe_figures *figures = own->pass;
+	bool is_open = plan->configurations[index].run.config.sessions == SESSIONS_OPEN;
+
+	if (figures == NULL || !is_open || plan->gap_count == 0 || !figures->has_offered ||
+		!figures->has_latency[LATENCY_E2E] || plan->trace_span_ns == 0 ||
+		plan->knob == KNOB_CONCURRENCY) {
+		return;
+	}
+	double answer_ns = figures->latency_ms[LATENCY_E2E][STATISTIC_P50] * 1e6;
+	size_t early =
+		shorter_gaps(plan, answer_ns * figures->offered_per_s / plan_trace_rate(plan));
+	double share = (double)early / (double)plan->gap_count;
+	if (share < share_least) {
+		return;
+	}
+	text_format(&own->early_turns,
+		"about %.0f %% of the turns behind a session's first come sooner than half of all "
+		"answers take: this load squeezes sessions, where more traffic would be more of "
+		"them and hit less, so the answer may be too good; plan a trace of more sessions "
+		"(quire trace make --session-rate), or with --sessions closed",
+		100 * share);
+}
+
 static void set_texts(struct configuration_answer *own)
 {
 	struct plan_answer *answer = &own->answer;
@@ -355,6 +414,7 @@ static void set_texts(struct configuration_answer *own)
 	answer->binding_text = own->binding_text.bytes;
 	answer->why_not_more = own->why_not_more.bytes;
 	answer->short_trace = own->short_trace.bytes;
+	answer->early_turns = own->early_turns.bytes;
 }
 
 /* Near the answer, goodput is in proportion to the load; of a larger fleet a GPU has the less of
@@ -417,6 +477,7 @@ static void answer_configuration(struct answers *answers, uint32_t index)
 	set_sentence(answers, own, state, &found);
 	set_why(own, plan, &found);
 	set_short(own);
+	set_early(own, plan, index);
 	set_texts(own);
 	replicates_answer(plan, index, &own->answer, &own->sampling, &own->model);
 	set_goodput_interval(own);
@@ -551,6 +612,7 @@ void answers_close(struct answers *answers)
 		text_deinit(&answers->list[i].binding_text);
 		text_deinit(&answers->list[i].why_not_more);
 		text_deinit(&answers->list[i].short_trace);
+		text_deinit(&answers->list[i].early_turns);
 		text_deinit(&answers->list[i].sampling);
 		text_deinit(&answers->list[i].model);
 	}

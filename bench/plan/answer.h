@@ -9,7 +9,7 @@
 
 struct configuration_answer {
 	struct plan_answer answer; /* its texts are those below, or constants */
-	struct text sentence, binding_text, why_not_more, short_trace, sampling, model;
+	struct text sentence, binding_text, why_not_more, short_trace, early_turns, sampling, model;
 	const struct track *track; /* its main one */
 	bool is_found;		   /* a load passes */
 	bool is_limited;	   /* none fails, and harder ones would change nothing */

@@ -99,7 +99,7 @@ static void add_waiting(struct text *text, const struct probe_figures *figures)
 		most = figures->wait_s[i] > figures->wait_s[most] ? i : most;
 	}
 	if (sum <= 0 || !is_queueing(figures, LATENCY_TTFT)) {
-		text_add(text, "latency: prompts take that long by themselves");
+		text_add(text, "latency: steps that compute a prompt take that long");
 		return;
 	}
 	text_format(text, "%s%s: ", most == WAIT_STEP ? "latency: " : "", causes[most].title);
@@ -135,7 +135,7 @@ static void add_steps(struct text *text, const struct probe_figures *figures)
 	text_add(text, "latency: steps take longer than the limit, by the prompts and the "
 		       "sequences that share them");
 	if (!figures->has_least_seats || !figures->has_least_budget) {
-		text_format(text, "; a smaller %s%s%s shortens them",
+		text_format(text, "; a smaller %s%s%s shortens them, and may carry less",
 			figures->has_least_budget ? "" : "--max-num-batched-tokens",
 			figures->has_least_seats || figures->has_least_budget ? "" : " or ",
 			figures->has_least_seats ? "" : "--max-num-seqs");

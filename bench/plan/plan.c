@@ -361,6 +361,7 @@ void plan_close(struct plan *plan)
 	}
 	free(plan->states);
 	free(plan->configurations);
+	free(plan->gaps);
 	grid_close(&plan->grid);
 	*plan = (struct plan){0};
 }

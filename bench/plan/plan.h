@@ -123,7 +123,10 @@ struct plan {
 	struct probe_configuration *configurations; /* (configuration_count) */
 	struct probe_context context;
 	uint64_t trace_span_ns, trace_rows; /* first to last time of the trace */
-	struct track **tracks;		    /* (track_count) */
+	/* From each later turn's predecessor to it, ns, ascending; (gap_count), owned. */
+	uint64_t *gaps;
+	size_t gap_count, gap_capacity;
+	struct track **tracks; /* (track_count) */
 	size_t track_count, track_capacity;
 	struct jobs *jobs;
 	struct job_place *places; /* (place_count) by the number of the job */

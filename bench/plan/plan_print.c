@@ -1,5 +1,6 @@
 #include "bench/plan/plan_print.h"
 
+#include "bench/plan/replicates.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
 
@@ -234,6 +235,23 @@ static void print_arrivals(struct text *text, const struct plan *plan)
 	}
 }
 
+/* Closed sessions decide themselves when their turns come. */
+static void print_target(
+	struct text *text, const struct plan *plan, const struct configuration_answer *own)
+{
+	const struct plan_request *request = plan->request;
+	double asked = request->target_rate > 0
+			       ? (double)request->target_rate / 1e6
+			       : (double)request->target_speedup / 1e6 * plan_trace_rate(plan);
+
+	if (own->pass != NULL && own->pass->has_offered && own->pass->offered_per_s < asked * 0.9) {
+		text_format(text,
+			"note: only %.4g of the %.4g requests/s that are asked for arrive: with "
+			"--sessions closed a turn waits for the answer to the one before it\n",
+			own->pass->offered_per_s, asked);
+	}
+}
+
 void plan_warn_of_memory(const struct plan *plan)
 {
 	for (uint32_t i = 0; i < plan->configuration_count; i++) {
@@ -261,7 +279,11 @@ void plan_print(struct text *text, const struct answers *answers)
 	}
 	print_details(text, &plan->states[best], own, knobs[plan->knob].is_least);
 	print_arrivals(text, plan);
+	print_target(text, plan, own);
 	print_stretches(text, own);
+	if (own->early_turns.byte_count > 0) {
+		text_format(text, "note: %s\n", own->early_turns.bytes);
+	}
 	if (own->short_trace.byte_count > 0) {
 		text_format(text, "note: %s\n", own->short_trace.bytes);
 	}

@@ -3,6 +3,7 @@
 #include "bench/plan/bands.h"
 #include "bench/replay/trace_reading.h"
 #include "engine/base/integer.h"
+#include "engine/base/map.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
 
@@ -10,17 +11,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { MILLION = 1000 * 1000, COARSENESS = 5, NS_PER_MS = 1000 * 1000 };
 
 /* ---- the trace ---- */
 
-static enum status read_span(
-	struct trace *trace, uint64_t most, struct plan *plan, struct error *error)
+/* The times of the rows of a session, which are its turns. A session is known by the hash of its
+   name: two of one hash would give a gap that is too short, which no count of a share shows. */
+static void note_turn(struct plan *plan, struct map *last_ns, const struct trace_row *row)
+{
+	if (row->session == NULL) {
+		return;
+	}
+	uint64_t key = XXH3_64bits(row->session, strlen(row->session));
+	uint64_t *last = map_find(last_ns, key);
+	if (last == NULL) {
+		(void)map_add(last_ns, key, row->arrival_ns);
+		return;
+	}
+	plan->gaps = memory_grow(
+		plan->gaps, &plan->gap_capacity, plan->gap_count + 1, sizeof(*plan->gaps));
+	plan->gaps[plan->gap_count++] = row->arrival_ns - u64_min(*last, row->arrival_ns);
+	*last = row->arrival_ns;
+}
+
+static enum status read_rows(struct trace *trace, uint64_t most, struct plan *plan,
+	struct map *last_ns, struct error *error)
 {
 	struct trace_row row;
 	bool has_row = true;
-	uint64_t first_ns = 0, last_ns = 0;
+	uint64_t first_ns = 0, end_ns = 0;
 
 	while (most == 0 || plan->trace_rows < most) {
 		TRY(trace_next(trace, &row, &has_row, error));
@@ -28,11 +49,32 @@ static enum status read_span(
 			break;
 		}
 		first_ns = plan->trace_rows == 0 ? row.arrival_ns : first_ns;
-		last_ns = row.arrival_ns;
+		end_ns = row.arrival_ns;
 		plan->trace_rows++;
+		note_turn(plan, last_ns, &row);
 	}
-	plan->trace_span_ns = last_ns - first_ns;
+	plan->trace_span_ns = end_ns - first_ns;
 	return STATUS_OK;
+}
+
+static int compare_gaps(const void *a, const void *b)
+{
+	const uint64_t *left = a, *right = b;
+
+	return (*left > *right) - (*left < *right);
+}
+
+static enum status read_span(
+	struct trace *trace, uint64_t most, struct plan *plan, struct error *error)
+{
+	struct map last_ns = {0};
+	enum status status = read_rows(trace, most, plan, &last_ns, error);
+
+	map_deinit(&last_ns);
+	if (plan->gap_count > 0) {
+		qsort(plan->gaps, plan->gap_count, sizeof(*plan->gaps), compare_gaps);
+	}
+	return status;
 }
 
 enum status replicates_measure(struct plan *plan, struct error *error)
@@ -44,6 +86,13 @@ enum status replicates_measure(struct plan *plan, struct error *error)
 	enum status status = read_span(trace, run->config.max_requests, plan, error);
 	trace_close(trace);
 	return status;
+}
+
+double plan_trace_rate(const struct plan *plan)
+{
+	return plan->trace_span_ns == 0
+		       ? 0
+		       : (double)(plan->trace_rows - 1) * 1e9 / (double)plan->trace_span_ns;
 }
 
 /* ---- what a replicate is ---- */
@@ -213,8 +262,8 @@ static void add_end(struct text *text, struct result_value end, enum knob_index 
 	}
 }
 
-/* "1 to 3 replicas"; "2 replicas" where both ends read the same; "at most 3 replicas" and "at least
-   2 replicas" where the other end lies beyond what was searched. */
+/* "1 to 3 replicas", "--rate 24.1 to 32.3"; "2 replicas" where both ends read the same; "at most 3
+   replicas" and "at least 2 replicas" where the other end lies beyond what was searched. */
 static void add_interval(struct text *text, const struct plan_interval *interval,
 	const struct plan_answer *answer, enum knob_index knob)
 {
@@ -227,6 +276,10 @@ static void add_interval(struct text *text, const struct plan_interval *interval
 		return;
 	}
 	struct text end = {0};
+	bool is_option = knobs[knob].is_fraction; /* the load that comes of it is another number */
+	if (is_option) {
+		text_format(text, "--%s ", knobs[knob].name);
+	}
 	add_end(&first, low, knob);
 	add_end(&end, last, knob);
 	if (!low.has_value || !high.has_value) {
@@ -235,7 +288,7 @@ static void add_interval(struct text *text, const struct plan_interval *interval
 		text_format(text, "%s to ", first.bytes);
 	}
 	text_add(text, end.bytes);
-	if (answer->unit[0] != '\0') {
+	if (!is_option && answer->unit[0] != '\0') {
 		text_format(text, " %s", plan_answer_unit(answer, last.value));
 	}
 	text_deinit(&first);

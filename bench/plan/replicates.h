@@ -40,4 +40,7 @@ struct band replicates_ratio(
 void replicates_answer(const struct plan *plan, uint32_t configuration, struct plan_answer *answer,
 	struct text *sampling, struct text *model);
 
+/* Requests/s at the trace's own times; 0 where these span no time. */
+double plan_trace_rate(const struct plan *plan);
+
 #endif

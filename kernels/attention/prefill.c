@@ -47,9 +47,9 @@ static uint32_t length_class(uint32_t keys)
 	return less * 32 + (keys >> less);
 }
 
-/* By length, and of tiles of nearly equal length those of a prompt are neighbours, since blocks that
-   walk through the same keys find them in the L2 cache. A counting sort: first the tiles of each
-   length are counted, then each tile goes to its place. */
+/* By length, and of tiles of nearly equal length those of a prompt are neighbours, since blocks
+   that walk through the same keys find them in the L2 cache. A counting sort: first the tiles of
+   each length are counted, then each tile goes to its place. */
 uint32_t prefill_tiles_fill(struct prefill_tile *tiles, const uint32_t *query_start,
 	const uint32_t *contexts, uint32_t first_row, uint32_t row_count)
 {

@@ -329,6 +329,7 @@ static void add_reasons(struct text *page, const struct plan_answer *answer)
 	add_item(page, "What binds: ", answer->binding_text);
 	add_item(page, "What fails next: ", answer->why_not_more);
 	add_item(page, "The trace is short: ", answer->short_trace);
+	add_item(page, "Sessions are squeezed: ", answer->early_turns);
 	add_stretches(page, answer);
 	add_alone(page, answer);
 	text_add(page, "</ul>\n</section>\n");

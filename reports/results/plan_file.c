@@ -99,6 +99,7 @@ cJSON *plan_answer_json(const struct plan_answer *answer)
 	PLAN_ANSWER_TEXT_LIST(ADD_TEXT)
 #undef ADD_TEXT
 	add_text(root, "short_trace", answer->short_trace);
+	add_text(root, "early_turns", answer->early_turns);
 #define ADD_BOOL(name) cJSON_AddBoolToObject(root, #name, answer->name);
 	PLAN_ANSWER_BOOL_LIST(ADD_BOOL)
 #undef ADD_BOOL
@@ -240,6 +241,16 @@ static enum status read_stretches(
 	return STATUS_OK;
 }
 
+/* A text that a file may lack. */
+static void read_note(
+	const struct json_object *object, const char *field, const char **out, struct error *error)
+{
+	*out = "";
+	if (error->status == STATUS_OK && json_has(object, field)) {
+		field_text(object, field, out, error);
+	}
+}
+
 static enum status read_answer(
 	const struct json_object *parent, struct plan_answer *answer, struct error *error)
 {
@@ -256,10 +267,8 @@ static enum status read_answer(
 	field_number(&object, #name, true, maximum, &answer->name, error);
 	PLAN_ANSWER_NUMBER_LIST(READ_NUMBER)
 #undef READ_NUMBER
-	answer->short_trace = "";
-	if (error->status == STATUS_OK && json_has(&object, "short_trace")) {
-		field_text(&object, "short_trace", &answer->short_trace, error);
-	}
+	read_note(&object, "short_trace", &answer->short_trace, error);
+	read_note(&object, "early_turns", &answer->early_turns, error);
 	read_stretches(&object, answer, error);
 	json_object(&object, "sampling", &sampling, error);
 	read_interval(&sampling, &answer->sampling.interval, error);

@@ -146,6 +146,7 @@ static struct plan_answer answer_of(const struct made_plan *made, uint32_t confi
 				"--gpu-memory-utilization would help",
 		.why_not_more = "At the lowest load that fails, 97.1 % are within the SLO.",
 		.short_trace = made->is_least ? NULL : "all <requests> arrive within 2 s",
+		.early_turns = made->is_least ? "half of the <turns> come too early" : NULL,
 		.is_bound = made->is_interrupted,
 		.is_least = made->is_least,
 		.attained = some(0.9913),

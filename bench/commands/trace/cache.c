@@ -388,7 +388,9 @@ const struct command command_trace_cache = {
 		"how\n"
 		"much KV memory would help, from the trace only. LRU as engines do it, FIFO, and "
 		"the\n"
-		"optimum that no policy can beat.",
+		"optimum that no policy can beat. Only prompts count: a run also finds the "
+		"answers\n"
+		"of earlier turns, which a trace without token ids does not tell.",
 	.examples =
 		"  quire trace cache chat.jsonl --model qwen3-0.6b --gpu h200 --plot cache.svg\n"
 		"  quire trace cache chat.jsonl --capacity 5000 --policy lru_tail --json\n",

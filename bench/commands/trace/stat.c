@@ -261,8 +261,8 @@ const struct command command_trace_stat = {
 	.summary = "Shows statistics of a trace without running an engine: how many requests "
 		   "arrive and\n"
 		   "how regularly, how long they are, and how much of their prompts an infinite "
-		   "prefix\n"
-		   "cache would find.",
+		   "cache\n"
+		   "of prompts would find.",
 	.examples = "  quire trace stat chat.jsonl\n"
 		    "  quire trace stat AzureLLMInferenceTrace_conv.csv --json --plot azure.svg\n",
 	OPTIONS(options),

@@ -162,7 +162,8 @@ Test(judge, other_decisions_are_placed)
 Test(judge, limits_on_figures_that_a_side_lacks)
 {
 	add_limits("ttft.p99<=+5%,hit_rate>=-1pt,preemptions<=2");
-	require_verdict(true, GATE_PASS, "");
+	require_verdict(true, GATE_PASS,
+		"no limit says anything: neither the baseline nor this run has their figures\n");
 	set(&value, "ttft.p99", 1, (const double[]){3});
 	require_verdict(true, GATE_PASS,
 		"ttft.p99 is not judged: the baseline does not have it, --update adds it\n");

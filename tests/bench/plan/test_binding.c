@@ -65,7 +65,9 @@ static void require_binds(const struct probe_figures *figures, const char *name,
 #define STEPS_OF                                                                                   \
 	"latency: steps take longer than the limit, by the prompts and the sequences that share "  \
 	"them"
-#define STEPS STEPS_OF "; a smaller --max-num-batched-tokens or --max-num-seqs shortens them"
+#define STEPS                                                                                      \
+	STEPS_OF "; a smaller --max-num-batched-tokens or --max-num-seqs shortens them, and may "  \
+		 "carry less"
 #define MEMORY                                                                                     \
 	"memory: 11 preemptions interrupt answers; more KV blocks would help "                     \
 	"(--gpu-memory-utilization, --kv-blocks)"
@@ -101,7 +103,7 @@ Test(binding, a_queue_is_explained_by_what_it_waits_for)
 	require_binds(&figures, "ttft", BLOCKS "--replicas would help");
 	/* Less than half of it in the queue. */
 	figures.latency_ms[LATENCY_QUEUE][STATISTIC_P99] = TTFT_MS * 0.499;
-	require_binds(&figures, "ttft", "latency: prompts take that long by themselves");
+	require_binds(&figures, "ttft", "latency: steps that compute a prompt take that long");
 	figures = usual();
 	figures.wait_s[WAIT_STEP] = 4;
 	require_binds(&figures, "ttft",
@@ -121,12 +123,13 @@ Test(binding, steps_are_long_by_preemptions_or_by_themselves)
 	figures.preemptions = 10; /* more than 1 % is much */
 	require_binds(&figures, "tpot", STEPS);
 	figures.has_least_budget = true;
-	require_binds(&figures, "tpot", STEPS_OF "; a smaller --max-num-seqs shortens them");
+	require_binds(&figures, "tpot",
+		STEPS_OF "; a smaller --max-num-seqs shortens them, and may carry less");
 	figures.has_least_seats = true;
 	require_binds(&figures, "tpot", STEPS_OF);
 	figures.has_least_budget = false;
-	require_binds(
-		&figures, "tpot", STEPS_OF "; a smaller --max-num-batched-tokens shortens them");
+	require_binds(&figures, "tpot",
+		STEPS_OF "; a smaller --max-num-batched-tokens shortens them, and may carry less");
 	figures.has_least_seats = false;
 	figures.preemptions = 11;
 	require_binds(&figures, "tpot", MEMORY);

@@ -1396,6 +1396,55 @@ Test(plan, a_trace_that_ends_before_its_latencies_is_noted)
 	free(text);
 }
 
+/* Two sessions, one behind the other, whose turns come 1 s and 100 s behind the turn before. An
+   answer takes about 0.2 s, so that at ten times the speed half of the later turns come too
+   early. */
+static void write_sessions(void)
+{
+	struct text text = {0};
+	char path[PATH_BYTES];
+
+	for (uint32_t i = 0; i < 10; i++) {
+		uint32_t session = i / 5, turn = i % 5;
+		text_format(&text,
+			"{\"timestamp\":%u,\"input_length\":100,\"output_length\":400,"
+			"\"session_id\":\"%u\"}\n",
+			session * 5000 + turn * (session == 0 ? 1000 : 100000), session);
+	}
+	snprintf(path, sizeof(path), "%s/sessions.jsonl", folder);
+	file_write(path, text.bytes, text.byte_count);
+	text_deinit(&text);
+}
+
+Test(plan, sessions_that_a_load_squeezes_are_noted)
+{
+	struct plan_file plan;
+	char *text;
+
+	write_sessions();
+	text = quire(0, "plan @/sessions.jsonl --slo-ttft-ms 60000 --target-speedup 10 "
+			"--replicates 0 --out @/e");
+	open_plan(&plan, "e");
+	require(strstr(plan.answer.early_turns,
+			"about 50 % of the turns behind a session's first") ==
+				plan.answer.early_turns &&
+			plan.answer.early_turns[0] != '\0',
+		"'%s'", plan.answer.early_turns);
+	require(strstr(text, plan.answer.early_turns) != NULL, "%s", text);
+	plan_file_close(&plan);
+	free(text);
+	/* neither at a load that leaves them time, nor where turns wait for answers */
+	text = quire(0, "plan @/sessions.jsonl --slo-ttft-ms 60000 --target-speedup 0.1 "
+			"--replicates 0");
+	require(strstr(text, "of the turns") == NULL, "%s", text);
+	free(text);
+	text = quire(0, "plan @/sessions.jsonl --slo-ttft-ms 60000 --target-rate 40 "
+			"--sessions closed --replicates 0");
+	require(strstr(text, "of the turns") == NULL, "%s", text);
+	require(strstr(text, "requests/s that are asked for arrive") != NULL, "%s", text);
+	free(text);
+}
+
 /* A short trace's last requests are served behind its end; goodput and cost are of the load that is
    offered, here of 50 tokens a request. */
 Test(plan, the_cost_is_that_of_the_load_that_is_offered)

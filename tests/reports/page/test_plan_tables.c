@@ -94,6 +94,7 @@ static void draw_answer(struct prop *prop, struct plan_answer *answer)
 	answer->binding_text = prop_chance(prop, 1, 2) ? "the <first> token" : "";
 	answer->why_not_more = prop_chance(prop, 1, 2) ? "it fails" : "";
 	answer->short_trace = prop_chance(prop, 1, 2) ? "2 s" : "";
+	answer->early_turns = prop_chance(prop, 1, 2) ? "half" : "";
 	answer->stretch_count = prop_range(prop, 0, 2);
 	for (uint32_t i = 0; i < answer->stretch_count; i++) {
 		answer->stretches[i] = (struct plan_stretch){2 * i + 1, 2 * i + 1.5};
@@ -575,6 +576,8 @@ static void require_reasons(const struct plan_answer *answer, const char *page)
 		answer->why_not_more[0] != '\0');
 	require_equal(occurrences(page, "<li>The trace is short: 2 s</li>"),
 		answer->short_trace[0] != '\0');
+	require_equal(occurrences(page, "<li>Sessions are squeezed: half</li>"),
+		answer->early_turns[0] != '\0');
 	require_equal(occurrences(page, "One request at a time, "), is_alone);
 	require_equal(occurrences(page, "no number of GPUs helps"),
 		is_alone && answer->alone.misses.value > 0);

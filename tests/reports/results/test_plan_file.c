@@ -243,6 +243,7 @@ static void draw_answer(struct prop *prop, struct plan_answer *answer)
 	PLAN_ANSWER_NUMBER_LIST(DRAW_VALUE)
 #undef DRAW_VALUE
 	answer->short_trace = draw_words(prop);
+	answer->early_turns = draw_words(prop);
 	answer->stretch_count = prop_range(prop, 0, PLAN_STRETCHES_MAX);
 	for (uint32_t i = 0; i < answer->stretch_count; i++) {
 		double from = (double)prop_below(prop, 100) / 8;
@@ -282,6 +283,7 @@ static void require_answer(const struct plan_answer *found, const struct plan_an
 	PLAN_ANSWER_NUMBER_LIST(REQUIRE_VALUE)
 #undef REQUIRE_VALUE
 	require_text("short_trace", found->short_trace, expected->short_trace);
+	require_text("early_turns", found->early_turns, expected->early_turns);
 	require_equal(found->stretch_count, expected->stretch_count);
 	for (uint32_t i = 0; i < expected->stretch_count; i++) {
 		require(found->stretches[i].from == expected->stretches[i].from &&
