@@ -323,7 +323,7 @@ static void say_sampling(struct text *text, const struct plan *plan,
 	if (is_short) {
 		text_format(text,
 			"; the trace is too short for it: %d windows of %d times the p99 latency "
-			"take %.*f s",
+			"take %.*f s of its time",
 			BAND_WINDOWS_MIN, BAND_LATENCIES, needed_s < 10 ? 2 : 0, needed_s);
 	}
 	if (has_few) {

@@ -430,7 +430,16 @@ static bool is_calibrated_run(const struct json_document *summary)
 /* What the complete runs say together. */
 struct overview {
 	bool has_rejected, has_calibrated, has_guess; /* guess: not calibrated */
+	bool has_outside;			      /* of one more than OUTSIDE_MOST */
 };
+
+/* The share of a run's step time that its profile was not fitted to. */
+static double outside_of(const struct json_object *summary)
+{
+	struct result_value value = metric_value(summary, metric_find("outside_time"));
+
+	return value.has_value ? value.value : 0;
+}
 
 static enum status look_over(
 	const struct sweep *sweep, struct overview *overview, struct error *error)
@@ -448,6 +457,7 @@ static enum status look_over(
 			is_calibrated = is_calibrated_run(&document);
 			overview->has_rejected |=
 				metric_value(&root, metric_find(printed[0].metric)).value > 0;
+			overview->has_outside |= outside_of(&root) > OUTSIDE_MOST;
 		}
 		json_document_close(&document);
 		TRY(error->status);
@@ -483,8 +493,13 @@ static enum status print_run(const struct sweep *sweep, uint32_t index, int widt
 			printf("  %*s", width_of(i), "-");
 		}
 	}
-	printf(overview->has_calibrated && !is_calibrated_run(&document) ? "  uncalibrated\n"
-									 : "\n");
+	if (overview->has_calibrated && !is_calibrated_run(&document)) {
+		printf("  uncalibrated");
+	}
+	if (error->status == STATUS_OK && outside_of(&root) > OUTSIDE_MOST) {
+		printf("  outside %.1f %%", 100 * outside_of(&root));
+	}
+	printf("\n");
 	json_document_close(&document);
 	return error->status;
 }
@@ -517,6 +532,10 @@ enum status sweep_print(const struct sweep *sweep, struct error *error)
 	if (overview.has_guess) {
 		printf("uncalibrated: the times of the profile were never compared with a run of "
 		       "that engine on a GPU\n");
+	}
+	if (overview.has_outside) {
+		printf("outside: of the step time, on steps unlike those that the profile was "
+		       "fitted to; their prices are a guess\n");
 	}
 	return STATUS_OK;
 }
