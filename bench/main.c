@@ -4,8 +4,10 @@
 #include "engine/base/unfinished.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A command whose output could not be written has failed, even if what it found is a verdict. One
    that has failed has said why. */
@@ -20,10 +22,23 @@ static int finish(int exit_code)
 	return 2;
 }
 
+/* A standard descriptor that is closed would be that of the first file that is opened, into which
+   the answer would go. In its place stands one that cannot be read, or written: then the command
+   fails. */
+static void hold_descriptors(void)
+{
+	for (int i = 0; i <= STDERR_FILENO; i++) {
+		if (fcntl(i, F_GETFD) == -1 && errno == EBADF) {
+			(void)open("/dev/null", i == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	char version[] = "version";
 
+	hold_descriptors();
 	interrupt_catch();
 	json_memory_init();
 	if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {

@@ -193,6 +193,7 @@ static void profile_name(struct gpu_profile *out, const char *path)
 	}
 	memcpy(out->name, start, length);
 	out->name[length] = '\0';
+	text_make_printable(out->name);
 }
 
 /* The GPU or profile that a mistyped name was meant to be. */

@@ -380,19 +380,17 @@ static const char *rename(struct text *text, const char *name, uint32_t twin)
 	return text->bytes;
 }
 
-/* ids, of which those from `kept` on are hashed with the twin's number (is_hashed) or raised by it.
-   Hash ids are below 2^63. */
+/* ids, of which those from `kept` on are hashed with the twin's number: hash ids, which are below
+   2^63, or token ids, which are taken modulo the size of the vocabulary. */
 static const uint64_t *other_ids(uint64_t **buffer, size_t *capacity, const uint64_t *ids,
-	size_t count, size_t kept, uint32_t twin, bool is_hashed)
+	size_t count, size_t kept, uint32_t twin)
 {
 	if (ids == NULL) {
 		return NULL;
 	}
 	*buffer = memory_grow(*buffer, capacity, count, sizeof(**buffer));
 	for (size_t i = 0; i < count; i++) {
-		(*buffer)[i] = i < kept	   ? ids[i]
-			       : is_hashed ? XXH64(&ids[i], sizeof(ids[i]), twin) >> 1
-					   : ids[i] + twin;
+		(*buffer)[i] = i < kept ? ids[i] : XXH64(&ids[i], sizeof(ids[i]), twin) >> 1;
 	}
 	return *buffer;
 }
@@ -406,11 +404,11 @@ static void make_twin(struct resample *resample, const struct source_row *source
 	row->turn = rename(&resample->turn, row->turn, twin);
 	row->parent = rename(&resample->parent, row->parent, twin);
 	row->hash_ids = other_ids(&resample->hash_ids, &resample->hash_id_capacity, row->hash_ids,
-		row->hash_id_count, shared, twin, true);
+		row->hash_id_count, shared, twin);
 	row->prompt_ids = other_ids(&resample->prompt_ids, &resample->prompt_id_capacity,
-		row->prompt_ids, row->input_length, shared * RESAMPLE_CHUNK, twin, false);
+		row->prompt_ids, row->input_length, shared * RESAMPLE_CHUNK, twin);
 	row->output_ids = other_ids(&resample->output_ids, &resample->output_id_capacity,
-		row->output_ids, row->output_length, 0, twin, false);
+		row->output_ids, row->output_length, 0, twin);
 }
 
 bool resample_next(struct resample *resample, struct trace_row *row)

@@ -103,8 +103,9 @@ static const char *rename(const struct trace_loop *loop, struct text *text, cons
 	return text->bytes;
 }
 
-/* Other hash ids, below 2^63 as all of them. */
-static const uint64_t *other_hash_ids(
+/* Other hash ids, below 2^63 as all of them, or token ids, which are taken modulo the size of the
+   vocabulary. Token ids that were only raised would be those of a row whose own are higher. */
+static const uint64_t *other_ids(
 	const struct trace_loop *loop, struct ids *out, const uint64_t *ids, size_t count)
 {
 	if (ids == NULL) {
@@ -113,20 +114,6 @@ static const uint64_t *other_hash_ids(
 	out->ids = memory_grow(out->ids, &out->capacity, count, sizeof(*out->ids));
 	for (size_t i = 0; i < count; i++) {
 		out->ids[i] = XXH64(&ids[i], sizeof(ids[i]), loop->repetition) >> 1;
-	}
-	return out->ids;
-}
-
-/* Other token ids; they are taken modulo the size of the vocabulary. */
-static const uint64_t *other_token_ids(
-	const struct trace_loop *loop, struct ids *out, const uint64_t *ids, size_t count)
-{
-	if (ids == NULL) {
-		return NULL;
-	}
-	out->ids = memory_grow(out->ids, &out->capacity, count, sizeof(*out->ids));
-	for (size_t i = 0; i < count; i++) {
-		out->ids[i] = ids[i] + loop->repetition;
 	}
 	return out->ids;
 }
@@ -146,12 +133,11 @@ static void repeat_row(struct trace_loop *loop, struct trace_row *row)
 	row->turn = rename(loop, &loop->turn, row->turn);
 	row->parent = rename(loop, &loop->parent, row->parent);
 	if (loop->mode == LOOP_FRESH) {
-		row->hash_ids =
-			other_hash_ids(loop, &loop->hash_ids, row->hash_ids, row->hash_id_count);
-		row->prompt_ids = other_token_ids(
-			loop, &loop->prompt_ids, row->prompt_ids, row->input_length);
-		row->output_ids = other_token_ids(
-			loop, &loop->output_ids, row->output_ids, row->output_length);
+		row->hash_ids = other_ids(loop, &loop->hash_ids, row->hash_ids, row->hash_id_count);
+		row->prompt_ids =
+			other_ids(loop, &loop->prompt_ids, row->prompt_ids, row->input_length);
+		row->output_ids =
+			other_ids(loop, &loop->output_ids, row->output_ids, row->output_length);
 	}
 }
 

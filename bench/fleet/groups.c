@@ -1,6 +1,7 @@
 #include "bench/fleet/groups.h"
 
 #include "engine/base/table.h"
+#include "engine/base/text.h"
 #include "engine/router/router.h"
 
 #include <stddef.h>
@@ -104,6 +105,12 @@ static enum status check_name(const struct table_reader *table, uint32_t field,
 
 	if (name[0] == '\0' || strcmp(name, "-") == 0) {
 		return table_reader_refuse(table, field, "a name", error);
+	}
+	char shown[sizeof(groups->list[0].name)];
+	snprintf(shown, sizeof(shown), "%s", name);
+	text_make_printable(shown);
+	if (strlen(name) < sizeof(shown) && strcmp(shown, name) != 0) {
+		return table_reader_refuse(table, field, "a name of printable characters", error);
 	}
 	for (uint32_t i = 0; i < groups->count; i++) {
 		if (strcmp(groups->list[i].name, name) == 0) {

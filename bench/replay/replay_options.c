@@ -214,8 +214,9 @@ const char *replay_config_value(
 	const struct replay_config *config, const struct option *row, char *buffer)
 {
 	_Static_assert((int)REPLAY_VALUE_BYTES >= (int)VALUE_BYTES, "room for a number");
+	bool is_given = *(const bool *)((const char *)config + row->given_offset);
 	if (is_absent(config, row)) {
-		return "";
+		return is_given && row->absent == 0 ? "0" : "";
 	}
 	if (row->kind == OPTION_FLAG) {
 		return *(const bool *)value_of(config, row) ? "on" : "off";

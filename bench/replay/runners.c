@@ -62,6 +62,7 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 	/* The path of a file would depend on the machine; its content is in profile_xxh64. */
 	snprintf(facts->gpu, sizeof(facts->gpu), "%s",
 		gpu_profile_is_file(config->gpu) ? path_name(config->gpu) : profile->name);
+	text_make_printable(facts->gpu);
 	snprintf(facts->gpu_note, sizeof(facts->gpu_note), "%s", choice.note);
 	facts->profile_xxh64 = profile->xxh64;
 	TRY(cost_model_open(out, request->model, profile, ranks, error));

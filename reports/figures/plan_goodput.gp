@@ -23,7 +23,7 @@ stats table using (x_of(0)):(x_of(0) == x_of(0) ? goodput(0) : NaN) nooutput
 if (exists("STATS_max_y")) {
 	top = STATS_max_y > top ? STATS_max_y : top
 	eval note("describe", sprintf("Goodput: at most %.4g requests/s, at %.4g %s.", \
-		STATS_max_y, STATS_pos_max_y, unit))
+		STATS_max_y, STATS_pos_max_y, unit eq "" ? knob : unit))
 }
 stats table using (of("output_tokens_per_s")) nooutput
 tokens_top = exists("STATS_max") ? STATS_max : 0

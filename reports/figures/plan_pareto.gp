@@ -22,6 +22,9 @@ x_top = STATS_max_x
 y_top = STATS_max_y
 eval note("describe", sprintf("%d configurations; at most %s output tokens/s of a GPU, at most ".\
 	"%.3g of a user.", answers, short_text(STATS_max_y), STATS_max_x))
+# before any range is set, since stats looks only at what is within them
+stats table using "configuration" nooutput
+most = int(STATS_max)
 eval table_open(510, 2, 1)
 set xrange [0:x_top * 1.08]
 x_tic = tic_of(x_top / 6)
@@ -33,8 +36,6 @@ is_one(k) = column("configuration") == k
 is_answer(unused) = column("is_answer") == 1
 has_label(unused) = is_answer(0) && stringcolumn("label") ne "-"
 is_front(unused) = is_answer(0) && column("is_front") == 1
-stats table using "configuration" nooutput
-most = int(STATS_max)
 shade(k) = color((k - 1) % 8 + 1)
 plot table using (is_answer(0) ? NaN : column("speed_per_user")):"throughput_per_gpu": \
 	(shade(int(column("configuration"))) + 0x50000000) with points pointtype 7 pointsize 0.5 \

@@ -62,11 +62,27 @@ set xtics ()
 set ytics ()
 every_x = (x_total - 1) / (columns == 1 ? 10 : columns == 2 ? 8 : 6) + 1
 every_y = (y_total - 1) / 10 + 1
-do for [k = 1:x_total] {
-	if ((k - 1) % every_x == 0) { set xtics add (short(text_at("x_text", k, "")) k) }
-}
-do for [k = 1:y_total] {
-	if ((k - 1) % every_y == 0) { set ytics add (short(text_at("y_text", k, "")) k) }
+# A long name is broken behind a hyphen, in a smaller font, and what is still too wide is cut.
+fit(text, most) = strlen(text) > most ? text[1:most - 1]."…" : text
+break_at(text) = strlen(text) > 9 && strstrt(text[5:*], "-") > 0 ? strstrt(text[5:*], "-") + 4 : 0
+name_of(text, most) = break_at(text) == 0 ? fit(text, most) : \
+	fit(text[1:break_at(text)], most)."\n".fit(text[break_at(text) + 1:*], most)
+tic_pixels = 6.5 # of a letter
+x_most = int((panel_width - 104.0) / x_total * every_x / tic_pixels)
+set tics font ",11"
+# Names in two lines leave the x axis no room for its title.
+has_broken = 0
+do for [k = 1:x_total] { has_broken = has_broken || break_at(text_at("x_text", k, "")) > 0 }
+do for [k = 1:x_total + y_total] {
+	is_x = k <= x_total
+	i = is_x ? k : k - x_total
+	plain = is_x ? name_of(text_at("x_text", i, ""), x_most) : name_of(text_at("y_text", i, ""), 11)
+	shown_as = "" # a tic's label is a format
+	do for [c = 1:strlen(plain)] {
+		shown_as = shown_as.plain[c:c].(plain[c:c] eq "%" ? "%" : "")
+	}
+	if (is_x && (i - 1) % every_x == 0) { set xtics add (shown_as i) }
+	if (!is_x && (i - 1) % every_y == 0) { set ytics add (shown_as i) }
 }
 # What has no value is grey: the run failed or is missing.
 set object 1 rectangle from graph 0, graph 0 to graph 1, graph 1 behind fillstyle solid 1 noborder \
@@ -75,8 +91,8 @@ set multiplot
 do for [k = 1:panel_total] {
 	eval panel_place(k, 24)
 	if (!has_numbers) { set title panel_title(k).", ".span_of(k) noenhanced offset 0, 0.4 }
-	set xlabel (is_lowest(k) ? x_title : "") noenhanced
-	set label 90 y_title_text at screen y_title_x, graph 1 left offset 0, 0.75 noenhanced \
+	set xlabel (is_lowest(k) && !has_broken ? x_title : "") noenhanced
+	set label 90 (has_broken ? y_title_text." by ".x_title : y_title_text) at screen y_title_x, graph 1 left offset 0, 0.75 noenhanced \
 		textcolor rgb text_color
 	low = low_of[k]
 	high = high_of[k] > low ? high_of[k] : low + 1

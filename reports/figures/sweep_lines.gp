@@ -79,7 +79,12 @@ set xtics ()
 every = (tic_total - 1) / (columns == 1 ? 10 : columns == 2 ? 8 : 6) + 1
 do for [k = 1:tic_total] {
 	if ((k - 1) % every == 0) {
-		set xtics add (short(text_at("tic_text", k, "")) text_at("tic_at", k, 0))
+		plain = short(text_at("tic_text", k, ""))
+		shown_as = "" # a tic's label is a format
+		do for [c = 1:strlen(plain)] {
+			shown_as = shown_as.plain[c:c].(plain[c:c] eq "%" ? "%" : "")
+		}
+		set xtics add (shown_as text_at("tic_at", k, 0))
 	}
 }
 layers = '"layers":['.layer(text_at("curve_name", 1, ""))

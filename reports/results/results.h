@@ -109,8 +109,9 @@ enum request_status {
 /* timeline.tsv: at most 2,000 time bins of equal width. time_s is the start of the bin, width_s its
    width (the same in every row), both in seconds. running, waiting and used_blocks are averages
    over the bin's time; token counts, preemptions and steps are sums over the steps that end in the
-   bin; busy_share is the fraction of the bin in which a step was running, in [0, 1]. wait_CAUSE is
-   the average number of requests that were waiting for their first admission because of CAUSE, a
+   bin; busy_share is the fraction of the bin in which a step was running, in [0, 1], of a fleet the
+   sum over its replicas. wait_CAUSE is the average number of requests that were waiting for their
+   first admission because of CAUSE, a
    name of engine/wait_cause.h. */
 #define TIMELINE_COLUMN_LIST(TEXT, NUMBER)                                                         \
 	NUMBER(time_s)                                                                             \

@@ -212,13 +212,14 @@ Test(trace_loop, turns_follow_those_of_their_repetition)
 	temporary_remove(folder);
 }
 
-/* Token ids of a prompt and of its answer are others in each repetition, or the same in all. */
+/* Token ids of a prompt and of its answer are others in each repetition, or the same in all. They
+   are no other row's in another repetition, though its ids lie beside them in the trace. */
 Test(trace_loop, tokens_are_shared_or_fresh)
 {
 	static const char *const text =
 		"{\"arrival_time_ns\":0,\"input_tok_ids\":[7,8,7],\"output_toks\":2,"
 		"\"output_tok_ids\":[40,40]}\n"
-		"{\"arrival_time_ns\":1,\"input_tok_ids\":[7],\"output_toks\":1}\n";
+		"{\"arrival_time_ns\":1,\"input_tok_ids\":[9],\"output_toks\":1}\n";
 	const struct trace_options options = {.trace_block_size = BLOCK};
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
 
@@ -230,16 +231,28 @@ Test(trace_loop, tokens_are_shared_or_fresh)
 		require_equal(trace_loop_open(&loop, path, &options,
 				      is_fresh ? LOOP_FRESH : LOOP_SHARED, &error),
 			STATUS_OK);
+		uint64_t seen[12];
+		uint32_t seen_count = 0;
 		for (uint64_t repetition = 0; repetition < 3; repetition++) {
-			uint64_t more = is_fresh * repetition;
+			bool is_own = is_fresh && repetition > 0;
 			struct trace_row row = next_row(loop);
-			const uint64_t prompt[] = {7 + more, 8 + more, 7 + more};
-			const uint64_t answer[] = {40 + more, 40 + more};
-			cr_assert_arr_eq(row.prompt_ids, prompt, sizeof(prompt));
-			cr_assert_arr_eq(row.output_ids, answer, sizeof(answer));
+			uint64_t ids[] = {
+				row.prompt_ids[0], row.prompt_ids[1], row.output_ids[0], 0};
+			require_equal(row.prompt_ids[2], ids[0]);
+			require_equal(row.output_ids[1], ids[2]);
 			row = next_row(loop);
-			require_equal(row.prompt_ids[0], 7 + more);
+			ids[3] = row.prompt_ids[0];
 			require(row.output_ids == NULL, "an answer that the trace has not");
+			require(is_own ||
+					(ids[0] == 7 && ids[1] == 8 && ids[2] == 40 && ids[3] == 9),
+				"repetition %llu has others", (unsigned long long)repetition);
+			for (uint32_t i = 0; i < 4 && (is_own || repetition == 0); i++) {
+				for (uint32_t k = 0; k < seen_count; k++) {
+					require(seen[k] != ids[i], "%llu again",
+						(unsigned long long)ids[i]);
+				}
+				seen[seen_count++] = ids[i];
+			}
 		}
 		trace_loop_close(loop);
 	}

@@ -311,7 +311,7 @@ static void add_end(struct text *text, enum knob_index knob, struct result_value
 	}
 }
 
-/* "1 to 3 replicas", "2 replicas", "at most 1 replica". */
+/* "1 to 3 replicas", "2 replicas", "at most 1 replica", "--rate 2 to 3". */
 static void require_interval_text(const struct plan_answer *answer, enum knob_index knob,
 	const struct plan_interval *interval, const struct text *text)
 {
@@ -330,12 +330,17 @@ static void require_interval_text(const struct plan_answer *answer, enum knob_in
 		text_add(&expected, "beyond what was searched ");
 	} else {
 		bool is_range = has_low && has_high && strcmp(low.bytes, high.bytes) != 0;
+		bool is_option = knobs[knob].is_fraction;
+		if (is_option) {
+			text_format(&expected, "--%s ", knobs[knob].name);
+		}
 		text_format(&expected, "%s%s%s%s%s%s ",
 			has_low && has_high ? ""
 			: has_high	    ? "at most "
 					    : "at least ",
 			is_range ? low.bytes : "", is_range ? " to " : "", one,
-			answer->unit[0] == '\0' ? "" : " ", plan_answer_unit(answer, value));
+			is_option || answer->unit[0] == '\0' ? "" : " ",
+			is_option ? "" : plan_answer_unit(answer, value));
 	}
 	require(strncmp(text->bytes, expected.bytes, expected.byte_count) == 0,
 		"'%s' does not begin with '%s'", text->bytes, expected.bytes);

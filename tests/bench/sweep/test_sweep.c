@@ -198,6 +198,7 @@ Test(sweep, the_terminal_has_a_line_a_run)
 	struct replay_fixture fixture;
 	struct sweep_file sweep;
 	char path[PATH_BYTES], line[256];
+	bool has_outside = false;
 
 	replay_fixture_open(&fixture);
 	struct process_result result = quire_run_in(fixture.folder, SWEEP " --out one");
@@ -208,14 +209,21 @@ Test(sweep, the_terminal_has_a_line_a_run)
 		"%s", result.out);
 	for (uint32_t i = 0; i < sweep.run_count; i++) {
 		const struct sweep_run *run = &sweep.runs[i];
-		snprintf(line, sizeof(line),
-			"  %9.0f  %9.1f  %11.1f  %11.2f  %9.2f  %9.2f  %9.0f\n",
+		snprintf(line, sizeof(line), "  %9.0f  %9.1f  %11.1f  %11.2f  %9.2f  %9.2f  %9.0f",
 			metric_of(run, "rejected"), metric_of(run, "output_tokens_per_s"),
 			metric_of(run, "ttft.p99"), metric_of(run, "tpot.p99"),
 			100 * metric_of(run, "attained"), 100 * metric_of(run, "hit_rate"),
 			metric_of(run, "preemptions"));
-		require(strstr(result.out, line) != NULL, "no '%s' in %s", line, result.out);
+		const char *found = strstr(result.out, line);
+		require(found != NULL, "no '%s' in %s", line, result.out);
+		const char *rest = found + strlen(line);
+		bool is_outside = strncmp(rest, "  outside ", 10) == 0;
+		require(is_outside || rest[0] == '\n', "behind %s: %s", line, rest);
+		has_outside = has_outside || is_outside;
 	}
+	require(has_outside, "no run has steps outside");
+	require(strstr(result.out, "\noutside: of the step time, on steps unlike") != NULL, "%s",
+		result.out);
 	process_result_free(&result);
 	sweep_file_close(&sweep);
 	close_fixture(&fixture);
