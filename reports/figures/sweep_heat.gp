@@ -76,7 +76,7 @@ do for [k = 1:x_total] { has_broken = has_broken || break_at(text_at("x_text", k
 do for [k = 1:x_total + y_total] {
 	is_x = k <= x_total
 	i = is_x ? k : k - x_total
-	plain = is_x ? name_of(text_at("x_text", i, ""), x_most) : name_of(text_at("y_text", i, ""), 11)
+	plain = name_of(text_at(is_x ? "x_text" : "y_text", i, ""), is_x ? x_most : 11)
 	shown_as = "" # a tic's label is a format
 	do for [c = 1:strlen(plain)] {
 		shown_as = shown_as.plain[c:c].(plain[c:c] eq "%" ? "%" : "")
@@ -92,7 +92,8 @@ do for [k = 1:panel_total] {
 	eval panel_place(k, 24)
 	if (!has_numbers) { set title panel_title(k).", ".span_of(k) noenhanced offset 0, 0.4 }
 	set xlabel (is_lowest(k) && !has_broken ? x_title : "") noenhanced
-	set label 90 (has_broken ? y_title_text." by ".x_title : y_title_text) at screen y_title_x, graph 1 left offset 0, 0.75 noenhanced \
+	set label 90 (has_broken ? y_title_text." by ".x_title : y_title_text) \
+		at screen y_title_x, graph 1 left offset 0, 0.75 noenhanced \
 		textcolor rgb text_color
 	low = low_of[k]
 	high = high_of[k] > low ? high_of[k] : low + 1
