@@ -207,7 +207,7 @@ static void print_details(struct text *text, const struct plan_configuration_sta
 			"with a run of this engine on a GPU\n",
 			state->profile);
 	}
-	if (answer->outside_share.has_value && answer->outside_share.value > 0.05) {
+	if (answer->outside_share.has_value && answer->outside_share.value > OUTSIDE_MOST) {
 		text_format(text,
 			"  outside   %.1f %% of the step time is of steps unlike those that the "
 			"profile "
@@ -236,19 +236,22 @@ static void print_arrivals(struct text *text, const struct plan *plan)
 }
 
 /* Closed sessions decide themselves when their turns come. */
-static void print_target(
-	struct text *text, const struct plan *plan, const struct configuration_answer *own)
+static void print_target(struct text *text, const struct answers *answers)
 {
+	const struct plan *plan = answers->plan;
 	const struct plan_request *request = plan->request;
+	uint32_t best = answers->by_rank[0];
+	const struct probe_figures *pass = answers->list[best].pass;
 	double asked = request->target_rate > 0
 			       ? (double)request->target_rate / 1e6
 			       : (double)request->target_speedup / 1e6 * plan_trace_rate(plan);
 
-	if (own->pass != NULL && own->pass->has_offered && own->pass->offered_per_s < asked * 0.9) {
+	if (plan->configurations[best].run.config.sessions == SESSIONS_CLOSED && pass != NULL &&
+		pass->has_offered && pass->offered_per_s < asked * 0.9) {
 		text_format(text,
 			"note: only %.4g of the %.4g requests/s that are asked for arrive: with "
 			"--sessions closed a turn waits for the answer to the one before it\n",
-			own->pass->offered_per_s, asked);
+			pass->offered_per_s, asked);
 	}
 }
 
@@ -279,7 +282,7 @@ void plan_print(struct text *text, const struct answers *answers)
 	}
 	print_details(text, &plan->states[best], own, knobs[plan->knob].is_least);
 	print_arrivals(text, plan);
-	print_target(text, plan, own);
+	print_target(text, answers);
 	print_stretches(text, own);
 	if (own->early_turns.byte_count > 0) {
 		text_format(text, "note: %s\n", own->early_turns.bytes);

@@ -37,9 +37,10 @@ static uint32_t tile_end(
 	return contexts[row] - tokens + (end < tokens ? end : tokens);
 }
 
+enum { LENGTH_CLASSES = 27 * 32 + 64 }; /* one more than the class of the most keys */
+
 /* Equal for numbers of keys that have as many bits and agree in the first five, else larger for
    more keys. */
-enum { LENGTH_CLASSES = 27 * 32 + 64 };
 static uint32_t length_class(uint32_t keys)
 {
 	uint32_t less = keys < 32 ? 0 : 27 - (uint32_t)__builtin_clz(keys);

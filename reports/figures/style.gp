@@ -140,9 +140,15 @@ panel_place(i, right) = sprintf("set lmargin at screen (panel_left(%d) + 80.0) /
 	"set tmargin at screen 1 - (panel_top(%d) + (panel_total > 1 ? 48.0 : 24.0)) / height; ".\
 	"set bmargin at screen 1 - (panel_top(%d) + panel_height - 52.0) / height; ".\
 	"y_title_x = (panel_left(%d) + 8.0) / width; ".\
-	"if (panel_total > 1) { set title short(panel_title(%d)) noenhanced offset 0, 0.4 }", \
-	i, i, right, i, i, i, i)
-short(text) = strlen(text) > 30 ? text[1:29]."…" : text
+	"if (panel_total > 1) { set title fit(panel_title(%d), title_most) noenhanced ".\
+	"offset 0, 0.4 }", i, i, right, i, i, i, i)
+fit(text, most) = strlen(text) > most ? text[1:most - 1]."…" : text
+title_most = 30
+
+# The label of a tic is a format: `eval tic_label` sets shown_as to the text `plain`, in which a %
+# is doubled.
+tic_label = "shown_as = ''; do for [c = 1:strlen(plain)] ".\
+	"{ shown_as = shown_as . plain[c:c] . (plain[c:c] eq '%' ? '%' : '') }"
 
 # Opens a figure that stands alone, with subject as its title and a legend above the panels:
 # `eval standalone_open(height, head, panels)`. head: pixels above the first panel.

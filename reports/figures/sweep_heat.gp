@@ -63,7 +63,6 @@ set ytics ()
 every_x = (x_total - 1) / (columns == 1 ? 10 : columns == 2 ? 8 : 6) + 1
 every_y = (y_total - 1) / 10 + 1
 # A long name is broken behind a hyphen, in a smaller font, and what is still too wide is cut.
-fit(text, most) = strlen(text) > most ? text[1:most - 1]."…" : text
 break_at(text) = strlen(text) > 9 && strstrt(text[5:*], "-") > 0 ? strstrt(text[5:*], "-") + 4 : 0
 name_of(text, most) = break_at(text) == 0 ? fit(text, most) : \
 	fit(text[1:break_at(text)], most)."\n".fit(text[break_at(text) + 1:*], most)
@@ -77,10 +76,7 @@ do for [k = 1:x_total + y_total] {
 	is_x = k <= x_total
 	i = is_x ? k : k - x_total
 	plain = name_of(text_at(is_x ? "x_text" : "y_text", i, ""), is_x ? x_most : 11)
-	shown_as = "" # a tic's label is a format
-	do for [c = 1:strlen(plain)] {
-		shown_as = shown_as.plain[c:c].(plain[c:c] eq "%" ? "%" : "")
-	}
+	eval tic_label
 	if (is_x && (i - 1) % every_x == 0) { set xtics add (shown_as i) }
 	if (!is_x && (i - 1) % every_y == 0) { set ytics add (shown_as i) }
 }

@@ -79,11 +79,8 @@ set xtics ()
 every = (tic_total - 1) / (columns == 1 ? 10 : columns == 2 ? 8 : 6) + 1
 do for [k = 1:tic_total] {
 	if ((k - 1) % every == 0) {
-		plain = short(text_at("tic_text", k, ""))
-		shown_as = "" # a tic's label is a format
-		do for [c = 1:strlen(plain)] {
-			shown_as = shown_as.plain[c:c].(plain[c:c] eq "%" ? "%" : "")
-		}
+		plain = fit(text_at("tic_text", k, ""), title_most)
+		eval tic_label
 		set xtics add (shown_as text_at("tic_at", k, 0))
 	}
 }

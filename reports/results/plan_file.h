@@ -117,7 +117,7 @@ struct plan_answer {
 	/* What follows where all requests arrive within less than their p99 latency; "" in a file
 	   without it. */
 	const char *short_trace;
-	/* What follows where the load squeezes sessions; likewise "". */
+	/* A warning where turns of a session come before the answers to the last ones; else "". */
 	const char *early_turns;
 	uint32_t stretch_count;
 	struct plan_stretch stretches[PLAN_STRETCHES_MAX]; /* ascending */

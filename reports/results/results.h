@@ -111,8 +111,7 @@ enum request_status {
    over the bin's time; token counts, preemptions and steps are sums over the steps that end in the
    bin; busy_share is the fraction of the bin in which a step was running, in [0, 1], of a fleet the
    sum over its replicas. wait_CAUSE is the average number of requests that were waiting for their
-   first admission because of CAUSE, a
-   name of engine/wait_cause.h. */
+   first admission because of CAUSE, a name of engine/wait_cause.h. */
 #define TIMELINE_COLUMN_LIST(TEXT, NUMBER)                                                         \
 	NUMBER(time_s)                                                                             \
 	NUMBER(width_s)                                                                            \
