@@ -11,6 +11,8 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 set(quire_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
 add_compile_options("$<$<COMPILE_LANGUAGE:C>:-ffp-contract=off;${quire_warnings}>")
+# A failed check names its file from the project's folder on.
+add_compile_options("$<$<COMPILE_LANGUAGE:C>:-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=>")
 
 # For files, signals and memory maps, which -std=c17 hides by itself.
 set(quire_posix _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE=)

@@ -23,7 +23,7 @@ static uint64_t most_weight_bytes(const struct model_config *model, uint32_t ran
 static enum status refuse(const struct model_config *model, const struct gpu_profile *profile,
 	const struct engine_config *engine, const struct kv_memory *memory, struct error *error)
 {
-	return error_set(error, STATUS_MEMORY,
+	return error_set(error, STATUS_INPUT,
 		"no KV block fits: %s has %.3f GB, %.3f usable, less context %.3f, weights of "
 		"%s %.3f and activations %.3f, and a block of %u %s takes %.3f",
 		profile->name, (double)memory->total_bytes / 1e9,

@@ -42,7 +42,7 @@ struct kv_memory {
 };
 
 /* The memory of one rank, of those that share the model the one with the least room. engine: its
-   block size and limits count; utilization: millionths, in [1, 1000000]. STATUS_MEMORY, naming the
+   block size and limits count; utilization: millionths, in [1, 1000000]. STATUS_INPUT, naming the
    terms, when not even one block fits. */
 enum status kv_memory_estimate(const struct model_config *model, const struct gpu_profile *profile,
 	const struct engine_config *engine, uint64_t utilization, uint32_t ranks,

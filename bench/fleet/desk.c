@@ -406,11 +406,7 @@ enum status desk_open(struct desk *desk, const struct desk_options *options, str
 	desk->berths = memory_take(options->replica_count, sizeof(*desk->berths));
 	desk->views = memory_take(options->replica_count, sizeof(*desk->views));
 	presence_open(&desk->presence, options->replica_count);
-	desk->decisions = XXH64_createState();
-	if (desk->decisions == NULL) {
-		memory_exhausted(128); /* about the size of the state */
-	}
-	XXH64_reset(desk->decisions, 0);
+	desk->decisions = memory_take_hash();
 	block_set_init(&desk->whole, 0, 0);
 	enum sight_kind kind;
 	uint64_t delay_ns;

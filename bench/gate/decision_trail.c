@@ -55,17 +55,6 @@ static enum status read_rows(struct decision_trail *trail, struct table_reader *
 	return error->status;
 }
 
-static XXH64_state_t *new_hash(void)
-{
-	XXH64_state_t *hash = XXH64_createState();
-
-	if (hash == NULL) {
-		memory_exhausted(sizeof(XXH64_hash_t));
-	}
-	XXH64_reset(hash, 0);
-	return hash;
-}
-
 enum status decision_trail_read(struct decision_trail *trail, const char *path, struct error *error)
 {
 	struct table_reader table;
@@ -74,7 +63,7 @@ enum status decision_trail_read(struct decision_trail *trail, const char *path, 
 	trail->hashes = memory_take(TRAIL_CHECKPOINTS_MAX, sizeof(*trail->hashes));
 	enum status status = table_reader_open(&table, path, NULL, error);
 	if (status == STATUS_OK) {
-		XXH64_state_t *decisions = new_hash(), *times = new_hash();
+		XXH64_state_t *decisions = memory_take_hash(), *times = memory_take_hash();
 		status = read_rows(trail, &table, decisions, times, error);
 		XXH64_freeState(decisions);
 		XXH64_freeState(times);

@@ -156,10 +156,10 @@ static enum status conclude(struct gate *gate, struct case_run *run, struct erro
 
 /* ---- running ---- */
 
-static void show(const struct gate *gate, const struct gate_verdict *verdict)
+static void show(struct gate *gate, const struct gate_verdict *verdict)
 {
 	if (gate->request->shows_progress) {
-		fprintf(stderr, "%3u of %u  %-16s %s\n", gate->count, gate->suite.count,
+		fprintf(stderr, "%3u of %u  %-16s %s\n", ++gate->done, gate->count,
 			gate_status_words[verdict->status], verdict->name);
 	}
 }
@@ -219,6 +219,7 @@ static enum status run_cases(struct gate *gate, struct case_run *runs, enum phas
 			}
 			if (!case_run_start(run)) {
 				TRY(conclude(gate, run, error));
+				show(gate, run->verdict);
 				continue;
 			}
 			running[count] = run;

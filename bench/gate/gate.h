@@ -35,6 +35,7 @@ struct gate {
 	char baseline[PATH_BYTES_MAX]; /* its folder */
 	struct gate_verdict *verdicts; /* (count) owned: of the cases, then of missing ones */
 	uint32_t count, capacity;
+	uint32_t done; /* cases shown as done */
 	uint32_t counts[GATE_STATUS_COUNT];
 	uint64_t elapsed_ns;
 };

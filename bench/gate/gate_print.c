@@ -207,7 +207,7 @@ void gate_print_json(const struct gate *gate, FILE *out)
 	cJSON_Delete(root);
 }
 
-/* % and line breaks are written as GitHub reads them. */
+/* As GitHub reads a message: % is written %25. A finding is one line. */
 static void print_message(const char *text, FILE *out)
 {
 	for (; *text != '\0'; text++) {

@@ -219,6 +219,22 @@ static void note_facts(struct plan_configuration_state *state, const struct run 
 	state->config = replay_config_json(config);
 }
 
+/* Of a configuration that cannot be opened: each of its probes fails with the same reason. */
+static void assume_facts(const struct plan *plan, struct plan_configuration_state *state,
+	const struct replay_config *config)
+{
+	knob_range(plan->knob, &state->lowest, &state->highest);
+	state->first = state->lowest;
+	state->block_size = config->block_size;
+	state->is_guess = true;
+	state->model_error = MODEL_GUESS;
+	state->gpus = (double)config->tensor_parallel_size;
+	snprintf(state->model, sizeof(state->model), "%s", config->model);
+	snprintf(state->gpu, sizeof(state->gpu), "%s", path_name(config->gpu));
+	snprintf(state->profile, sizeof(state->profile), "%s", state->gpu);
+	state->config = replay_config_json(config);
+}
+
 /* A trace whose rows have one time is the same at every speedup, one request at every rate. */
 static enum status check_times(
 	const struct plan *plan, const struct replay_config *config, struct error *error)
@@ -240,6 +256,12 @@ static enum status check_times(
 		"expected %s",
 		(unsigned long long)plan->trace_rows, is_target ? "target-speedup" : "speedup",
 		is_target ? "--target-rate" : "--vary rate or --vary concurrency");
+}
+
+/* What no other load changes: a file that cannot be read, memory that is exhausted. */
+static bool is_of_machine(enum status status)
+{
+	return status == STATUS_FILE || status == STATUS_MEMORY;
 }
 
 /* Opens a run of the configuration as its first probe would, and closes it again. */
@@ -285,6 +307,8 @@ static enum status check_grid_load(
 static enum status open_configurations(struct plan *plan, struct error *error)
 {
 	const struct plan_request *request = plan->request;
+	struct error first = {0};
+	uint32_t refused_count = 0;
 
 	TRY(grid_open(&plan->grid, request->grid, &request->tries, &request->run.config, error));
 	plan->configuration_count = plan->grid.count;
@@ -306,9 +330,20 @@ static enum status open_configurations(struct plan *plan, struct error *error)
 		TRY(check_grid_load(&configuration->own, request, error));
 		TRY(check_rate(request, &configuration->own, error));
 		set_target(&plan->configurations[i].run.config, request);
-		TRY(open_configuration(plan, i, error));
+		struct error refused = {0};
+		if (open_configuration(plan, i, &refused) != STATUS_OK) {
+			if (is_of_machine(refused.status) || plan->configuration_count == 1) {
+				return error_set(error, refused.status, "%s", refused.text);
+			}
+			assume_facts(plan, &plan->states[i], &plan->configurations[i].run.config);
+			first = first.status == STATUS_OK ? refused : first;
+			refused_count++;
+		}
 	}
-	return STATUS_OK;
+	return refused_count < plan->configuration_count
+		       ? STATUS_OK
+		       : error_set(error, first.status, "configuration %s: %s",
+				 plan->states[0].name, first.text);
 }
 
 static enum status open_plan(
@@ -557,12 +592,6 @@ static void show_progress(struct plan *plan)
 	}
 	plan_progress_line(plan->done, left, progress_elapsed_s(&plan->progress), line);
 	progress_show_line(&plan->progress, line);
-}
-
-/* What no other load changes: a file that cannot be read, memory that is exhausted. */
-static bool is_of_machine(enum status status)
-{
-	return status == STATUS_FILE || status == STATUS_MEMORY;
 }
 
 void plan_run(struct plan *plan)

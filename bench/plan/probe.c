@@ -247,7 +247,6 @@ enum status probe_run(const struct probe_context *context, const struct probe_jo
 			"%s: no request is measured, so there is nothing to plan for",
 			outcome.trace_name);
 	}
-	memset(figures, 0, sizeof(*figures)); /* padding too: figures are compared as bytes */
 	struct probe_figures found = figures_of(&outcome, &request.config);
 	if (job->knob == KNOB_KV_BLOCKS) {
 		set_all_blocks(&found, &outcome, &request.config);

@@ -24,11 +24,7 @@ static struct event_hash *event_hash_open(void)
 {
 	struct event_hash *hash = memory_take(1, sizeof(*hash));
 
-	hash->state = XXH64_createState();
-	if (hash->state == NULL) {
-		memory_exhausted(128); /* about the size of the state */
-	}
-	XXH64_reset(hash->state, 0);
+	hash->state = memory_take_hash();
 	return hash;
 }
 

@@ -157,13 +157,9 @@ uint64_t fleet_now_ns(const struct fleet *fleet)
 /* The router's decisions, then the decisions of each replica. */
 static uint64_t hash_of(const struct fleet *fleet)
 {
-	XXH64_state_t *hash = XXH64_createState();
+	XXH64_state_t *hash = memory_take_hash();
 	uint64_t word = desk_decisions_hash(&fleet->desk);
 
-	if (hash == NULL) {
-		memory_exhausted(128); /* about the size of the state */
-	}
-	XXH64_reset(hash, 0);
 	XXH64_update(hash, &word, sizeof(word));
 	for (uint32_t i = 0; i < fleet->count; i++) {
 		word = metrics_result_hash(&fleet->replays[i].metrics);

@@ -271,10 +271,10 @@ static enum status manage(struct sweep *sweep, struct jobs *jobs, struct error *
 	if (!sweep->has_begun) {
 		return error_set(error, ended.status, "%s", ended.text);
 	}
+	TRY(sweep_write(sweep, error));
 	if (ended.status == STATUS_OK) {
 		TRY(sweep_write_cache(sweep, error));
 	}
-	TRY(sweep_write(sweep, error));
 	return conclude(sweep, &ended, error);
 }
 

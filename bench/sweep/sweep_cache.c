@@ -42,25 +42,45 @@ static enum status read_trace(const struct sweep *sweep, struct references *refe
 	return status;
 }
 
+/* K and V of a token of the model that all configurations have; 0 where they differ in it. */
+static enum status kv_bytes_per_token(
+	const struct sweep *sweep, uint64_t *bytes, struct error *error)
+{
+	const char *common = NULL;
+	struct model_config model;
+
+	*bytes = 0;
+	for (uint32_t i = 0; i < sweep->grid.count; i++) {
+		struct replay_config config = sweep->request->run.config;
+		configuration_apply(&sweep->grid.list[i], &config);
+		if (common != NULL && strcmp(common, config.model) != 0) {
+			return STATUS_OK;
+		}
+		common = config.model;
+	}
+	TRY(model_config_find(common, &model, error));
+	*bytes = model_config_kv_bytes_per_token(&model);
+	return STATUS_OK;
+}
+
 static enum status write_curve(
 	const struct sweep *sweep, const struct references *references, struct error *error)
 {
 	struct cache_curve *curve = memory_take(1, sizeof(*curve));
-	struct model_config model;
 	struct output_file output;
+	uint64_t bytes;
 	char path[PATH_BYTES_MAX];
 
 	cache_curve_make(curve, references, NULL, 0);
 	enum status status = path_format(path, error, "%s/" SWEEP_CACHE, sweep->request->out);
 	if (status == STATUS_OK) {
-		status = model_config_find(sweep->request->run.config.model, &model, error);
+		status = kv_bytes_per_token(sweep, &bytes, error);
 	}
 	if (status == STATUS_OK) {
 		status = output_file_open(&output, path, error);
 	}
 	if (status == STATUS_OK) {
-		cache_curve_write(
-			curve, references, model_config_kv_bytes_per_token(&model), output.file);
+		cache_curve_write(curve, references, bytes, output.file);
 		status = output_file_commit(&output, error);
 	}
 	free(curve);

@@ -27,13 +27,9 @@ static enum status hash_file(
 {
 	char buffer[CHUNK_BYTES];
 	int descriptor = input_descriptor(path, kind, error);
-	XXH64_state_t *state = XXH64_createState();
+	XXH64_state_t *state = memory_take_hash();
 	ssize_t count = descriptor < 0 ? -1 : 1;
 
-	if (state == NULL) {
-		memory_exhausted(128); /* about the size of the state */
-	}
-	XXH64_reset(state, 0);
 	while (descriptor >= 0 && (count = read(descriptor, buffer, sizeof(buffer))) > 0) {
 		XXH64_update(state, buffer, (size_t)count);
 	}

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <xxhash.h>
 
 void memory_exhausted(size_t bytes)
 {
@@ -32,6 +33,17 @@ void *memory_take_uncleared(size_t bytes)
 		memory_exhausted(bytes);
 	}
 	return memory;
+}
+
+struct XXH64_state_s *memory_take_hash(void)
+{
+	XXH64_state_t *hash = XXH64_createState();
+
+	if (hash == NULL) {
+		memory_exhausted(128); /* about the size of the state */
+	}
+	check(XXH64_reset(hash, 0) == XXH_OK);
+	return hash;
 }
 
 void *memory_resize(void *memory, size_t bytes)

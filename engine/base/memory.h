@@ -22,6 +22,9 @@ void *memory_take(size_t count, size_t size);
 /* `bytes` bytes that are not cleared, for an owner that writes each before it reads it. */
 void *memory_take_uncleared(size_t bytes);
 
+/* A state of XXH64 with seed 0 and no bytes yet. Free with XXH64_freeState(). */
+struct XXH64_state_s *memory_take_hash(void);
+
 /* Memory of this module (or NULL), grown or shrunk to `bytes` bytes. */
 void *memory_resize(void *memory, size_t bytes);
 

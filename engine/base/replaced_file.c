@@ -8,13 +8,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A name of this process, since PATH.new may be somebody's file. */
+static enum status made_name(char *made, const char *path, struct error *error)
+{
+	return path_format(made, error, "%s.%ld.new", path, (long)getpid());
+}
+
 enum status replaced_file_open(struct replaced_file *file, const char *path, struct error *error)
 {
 	char made[PATH_BYTES_MAX];
 
 	*file = (struct replaced_file){.output = {.file = NULL}};
 	TRY(path_format(file->path, error, "%s", path));
-	TRY(path_format(made, error, "%s.new", path));
+	TRY(made_name(made, path, error));
 	return output_file_open(&file->output, made, error);
 }
 
@@ -55,7 +61,7 @@ enum status replaced_file_commit(struct replaced_file *file, struct error *error
 {
 	char made[PATH_BYTES_MAX];
 
-	TRY(path_format(made, error, "%s.new", file->path));
+	TRY(made_name(made, file->path, error));
 	enum status status = output_file_commit(&file->output, error);
 	if (status == STATUS_OK && rename(made, file->path) != 0) {
 		status = error_set(error, STATUS_FILE, "%s: cannot be named %s: %s", made,

@@ -7,7 +7,7 @@
 
 /* A file that a command reads and, because the user asks for it, replaces: a baseline, a history.
    No output replaces an input of its command (engine/base/output_file.h), so the new one is written
-   as PATH.new and renamed when it is on the disk. */
+   as PATH.PID.new and renamed when it is on the disk. */
 
 struct replaced_file {
 	struct output_file output; /* write to output.file */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORMAT_BYTES = 1024, NUMBER_BYTES = 512 };
+enum { NUMBER_BYTES = 512 };
 
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
@@ -40,15 +40,18 @@ void text_add(struct text *text, const char *string)
 
 void text_format(struct text *text, const char *format, ...)
 {
-	char buffer[FORMAT_BYTES];
 	va_list arguments;
 
 	va_start(arguments, format);
-	int size = vsnprintf(buffer, sizeof(buffer), format, arguments);
+	int size = vsnprintf(NULL, 0, format, arguments);
 	va_end(arguments);
 	check(size >= 0);
-	check(size < FORMAT_BYTES);
-	text_add_bytes(text, buffer, (size_t)size);
+	text->bytes =
+		memory_grow(text->bytes, &text->capacity, text->byte_count + (size_t)size + 1, 1);
+	va_start(arguments, format);
+	vsnprintf(text->bytes + text->byte_count, (size_t)size + 1, format, arguments);
+	va_end(arguments);
+	text->byte_count += (size_t)size;
 }
 
 /* ---- text from outside ---- */

@@ -18,8 +18,7 @@ void text_deinit(struct text *text);
 void text_add(struct text *text, const char *string);
 void text_add_bytes(struct text *text, const char *bytes, size_t byte_count);
 
-/* The result is at most 1,023 bytes; longer ones are a failed check. Texts of unknown length go
-   through text_add() or text_add_escaped(). */
+/* As printf() writes it, of any length. No argument may be the text's own bytes. */
 void text_format(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Replaces in place what a terminal might obey or cannot show: line breaks and tabs by a space,

@@ -756,7 +756,7 @@ Test(kv_memory, a_model_that_leaves_no_block_is_refused_with_its_terms)
 	fixture_open(&fixture, "qwen3-14b", "rtx4090-datasheet");
 	enum status status = kv_memory_estimate(
 		&fixture.model, &fixture.gpu, &default_engine, 900000, 1, &memory, &error);
-	require_equal(status, STATUS_MEMORY);
+	require_equal(status, STATUS_INPUT);
 	cr_assert_not_null(strstr(error.text, "rtx4090"));
 	cr_assert_not_null(strstr(error.text, "weights of qwen3-14b 29.537"));
 	fixture_close(&fixture);
@@ -793,7 +793,7 @@ Test(kv_memory, the_terms_of_a_refusal_add_up)
 		fixture.gpu.memory_bytes--;
 		require_equal(kv_memory_estimate(&fixture.model, &fixture.gpu, &default_engine,
 				      HALF, ranks, &none, &error),
-			STATUS_MEMORY);
+			STATUS_INPUT);
 		snprintf(terms, sizeof(terms),
 			"has %.3f GB, %.3f usable, less context %.3f, weights of qwen3-0.6b %.3f "
 			"and activations %.3f, and a block of 256 tokens takes %.3f",

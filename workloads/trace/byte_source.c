@@ -110,11 +110,7 @@ enum status byte_source_open(struct byte_source **out, const char *path, struct 
 	source->path = memory_take(strlen(path) + 1, 1);
 	strcpy(source->path, path);
 	source->packed = memory_take(PACKED_BYTES, 1);
-	source->hash = XXH64_createState();
-	if (source->hash == NULL) {
-		memory_exhausted(128); /* about the size of the state */
-	}
-	check(XXH64_reset(source->hash, 0) == XXH_OK);
+	source->hash = memory_take_hash();
 	enum status status = open_file(source, path, error);
 	if (status != STATUS_OK) {
 		byte_source_close(source);

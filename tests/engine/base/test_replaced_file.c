@@ -20,7 +20,7 @@ static void set_up(void)
 {
 	temporary_folder(folder);
 	temporary_write(folder, "history", "old\nlast", path);
-	snprintf(made, sizeof(made), "%s.new", path);
+	snprintf(made, sizeof(made), "%s.%ld.new", path, (long)getpid());
 	require_equal(replaced_file_open(&file, path, &error), STATUS_OK);
 }
 

@@ -199,6 +199,10 @@ Test(text, grows_by_all_of_what_is_added)
 		require_equal(text.byte_count, used);
 		cr_assert_str_eq(text.bytes, expected);
 	}
+	text_format(&text, "%*d", 5000, 7);
+	require_equal(text.byte_count, used + 5000);
+	require_equal(strspn(text.bytes + used, " "), 4999);
+	cr_assert_str_eq(text.bytes + used + 4999, "7");
 	text_deinit(&text);
 	cr_assert_null(text.bytes);
 	require_equal(text.byte_count + text.capacity, 0);
