@@ -12,15 +12,23 @@
 enum { COLORS_MAX = 8 };
 
 /* What varies, as a figure names it. A text of the file does not become part of a script. */
+/* Titles of a figure over a load, replicas and KV blocks. */
+enum { AXIS_LOAD, AXIS_REPLICAS, AXIS_KV_BLOCKS, AXIS_COUNT };
+#define AGAINST(what)                                                                              \
+	{                                                                                          \
+		what " against load", what " against replicas", what " against KV blocks"          \
+	}
+
 static const struct knob {
 	const char *vary, *title, *unit;
+	uint32_t axis; /* of AGAINST() */
 } knobs[] = {
-	{"speedup", "Speedup", ""},
-	{"rate", "Request rate", "requests/s"},
-	{"concurrency", "Requests in the system", ""},
-	{"kv-blocks", "KV blocks", ""},
-	{"replicas", "Replicas", ""},
-	{"", "Load", ""},
+	{"speedup", "Speedup", "", AXIS_LOAD},
+	{"rate", "Request rate", "requests/s", AXIS_LOAD},
+	{"concurrency", "Requests in the system", "", AXIS_LOAD},
+	{"kv-blocks", "KV blocks", "", AXIS_KV_BLOCKS},
+	{"replicas", "Replicas", "", AXIS_REPLICAS},
+	{"", "Load", "", AXIS_LOAD},
 };
 
 static const struct knob *knob_of(const char *vary)
@@ -93,14 +101,10 @@ static void fill_load_plot(struct plot *plot, const struct plan_file *plan)
 	plot_set_number(plot, "lost_own", lost_of(plan));
 	set_value(plot, "pass", plan_answer_pass(answer));
 	set_value(plot, "fail", plan_answer_fail(answer));
-	if (answer->sampling.interval.low.has_value && answer->sampling.interval.high.has_value) {
-		set_value(plot, "sampling_low", answer->sampling.interval.low);
-		set_value(plot, "sampling_high", answer->sampling.interval.high);
-	}
-	if (answer->model.interval.low.has_value && answer->model.interval.high.has_value) {
-		set_value(plot, "model_low", answer->model.interval.low);
-		set_value(plot, "model_high", answer->model.interval.high);
-	}
+	set_value(plot, "sampling_low", answer->sampling.interval.low);
+	set_value(plot, "sampling_high", answer->sampling.interval.high);
+	set_value(plot, "model_low", answer->model.interval.low);
+	set_value(plot, "model_high", answer->model.interval.high);
 	set_value(plot, "ttft_slo", plan->slo_ttft_ms);
 	set_value(plot, "tpot_slo", plan->slo_tpot_ms);
 	set_value(plot, "e2e_slo", plan->slo_e2e_ms);
@@ -257,65 +261,63 @@ static uint32_t name_configurations(
 	"Up is cheaper, to the right is faster. The line joins the configurations of which no "    \
 	"other is better at both; numbers are ranks, those of near points beside the first."
 
+#define OF_SUBMITTED                                                                               \
+	"Of all requests that were submitted. The bars are 95 % Wilson intervals; the scale "      \
+	"stretches the last percent."
+#define SHADES                                                                                     \
+	" The shades are the intervals of the answer: of sampling, and of the model of step "      \
+	"times."
+
 /* curves: (curve_count) names of the configurations. */
 static enum status add_plots(struct sheet *sheet, const struct plan_file *plan,
 	const char *const *curves, uint32_t curve_count, struct error *error)
 {
-	static const struct page_plot finished = {.name = "plan-attained",
-		.title = "Requests finished against load",
-		.reading = "No request has a limit of its own: the SLO is of figures of the run. "
-			   "The bars "
-			   "are 95 % Wilson intervals; the scale stretches the last percent."};
+	/* reading_least: where more makes it easier. */
 	static const struct {
-		const char *script;
-		struct page_plot shown;
-		void (*fill)(struct plot *plot, const struct plan_file *plan);
+		const char *script, *name, *titles[AXIS_COUNT], *reading, *reading_least;
 	} rows[] = {
-		{"plan_attained.gp",
-			{.name = "plan-attained",
-				.title = "Requests within the SLO against load",
-				.reading = "Of all requests that were submitted. The bars are 95 % "
-					   "Wilson intervals; the scale stretches the last "
-					   "percent."},
-			fill_load_plot},
-		{"plan_latency.gp",
-			{.name = "plan-latency",
-				.title = "Latency against load",
-				.reading =
-					"Where a curve turns up, requests begin to wait for each "
-					"other. The shades are the intervals of the answer: "
-					"of sampling, and of the model of step times."},
-			fill_load_plot},
-		{"plan_goodput.gp",
-			{.name = "plan-goodput",
-				.title = "Goodput against load",
-				.reading =
-					"Requests a second that were within the SLO, of those "
-					"that were offered. Where the "
-					"curve leaves that of the offered ones, more load serves "
-					"fewer users."},
-			fill_load_plot},
-		{"plan_pareto.gp",
-			{.name = "plan-pareto",
-				.title = "Throughput of a GPU against speed of a user",
-				.reading = PARETO_READING},
-			fill_pareto},
+		{"plan_attained.gp", "plan-attained", AGAINST("Requests within the SLO"),
+			OF_SUBMITTED, OF_SUBMITTED},
+		{"plan_latency.gp", "plan-latency", AGAINST("Latency"),
+			"Where a curve turns up, requests begin to wait for each other." SHADES,
+			"Where a curve has come down, requests wait for each other no "
+			"more." SHADES},
+		{"plan_goodput.gp", "plan-goodput", AGAINST("Goodput"),
+			"Requests a second that were within the SLO, of those that were offered. "
+			"Where the curve leaves that of the offered ones, more load serves fewer "
+			"users.",
+			"Requests a second that were within the SLO, of those that were offered. "
+			"Where the curve has reached that of the offered ones, more serves no "
+			"more users."},
 	};
+	static const char *const finished[AXIS_COUNT] = AGAINST("Requests finished");
+	const uint32_t axis = knob_of(plan->answer.vary)->axis;
+	struct page_plot pareto = {.name = "plan-pareto",
+		.title = "Throughput of a GPU against speed of a user",
+		.curves = curves,
+		.curve_count = curve_count,
+		.reading = PARETO_READING};
+	struct plot *plot;
 
 	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct plot *plot;
 		bool is_of_finished = i == 0 && !plan_has_request_limits(plan);
-		struct page_plot shown = is_of_finished ? finished : rows[i].shown;
-		if (rows[i].fill == fill_pareto) {
-			shown.curves = curves;
-			shown.curve_count = curve_count;
-			shown.reading = plan->configuration_count > COLORS_MAX ? PARETO_READING
-						" Behind the eighth the colours begin again."
-									       : PARETO_READING;
+		struct page_plot shown = {.name = rows[i].name, .title = rows[i].titles[axis]};
+		shown.reading = plan->answer.is_least ? rows[i].reading_least : rows[i].reading;
+		if (is_of_finished) {
+			shown.title = finished[axis];
+			shown.reading =
+				"No request has a limit of its own: the SLO is of figures of the "
+				"run. The bars are 95 % Wilson intervals; the scale stretches the "
+				"last percent.";
 		}
 		TRY(sheet_add(sheet, &shown, rows[i].script, &plot, error));
-		rows[i].fill(plot, plan);
+		fill_load_plot(plot, plan);
 	}
+	if (plan->configuration_count > COLORS_MAX) {
+		pareto.reading = PARETO_READING " Behind the eighth the colours begin again.";
+	}
+	TRY(sheet_add(sheet, &pareto, "plan_pareto.gp", &plot, error));
+	fill_pareto(plot, plan);
 	return sheet_draw(sheet, error);
 }
 

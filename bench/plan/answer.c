@@ -63,16 +63,26 @@ static void set_loads(
 	}
 }
 
+/* Queues need about as long as a latency to become what they stay. */
+static bool is_short(const struct probe_figures *figures)
+{
+	return figures->has_offered && figures->has_latency[LATENCY_E2E] &&
+	       figures->arrival_span_ms < figures->latency_ms[LATENCY_E2E][STATISTIC_P99];
+}
+
 static void set_run(struct configuration_answer *own, const struct plan *plan,
 	const struct probe_figures *figures)
 {
 	struct plan_answer *answer = &own->answer;
 	double gpus = (double)own->gpus;
 	double price = (double)plan->request->cost_per_gpu_hour / 1e6;
-	/* Where the trace ends no load tells what would be served in its place. */
-	double goodput = own->is_limited ? figures->goodput_per_s : figures->offered_goodput_per_s;
-	double tokens =
-		own->is_limited ? figures->output_tokens_per_s : figures->offered_tokens_per_s;
+	/* Of what arrives for a moment, as much is served for long as there is capacity for. Where the
+	   trace ends no load tells what would be served in its place. */
+	double carried = figures->demand > 1 ? 1 / figures->demand : 1;
+	double goodput =
+		own->is_limited ? figures->goodput_per_s : figures->offered_goodput_per_s * carried;
+	double tokens = own->is_limited ? figures->output_tokens_per_s
+					: figures->offered_tokens_per_s * carried;
 
 	answer->attained = value_of(true, (double)figures->attained / (double)figures->submitted);
 	answer->offered_requests_per_s = value_of(figures->has_offered, figures->offered_per_s);
@@ -155,6 +165,9 @@ static void add_carried(struct text *text, const struct probe_figures *figures)
 	text_add_number(text, NUMBER_RATE, true,
 		figures->has_offered ? figures->offered_per_s : figures->finished_per_s);
 	text_add(text, " requests/s");
+	if (is_short(figures)) {
+		text_format(text, " for %.3g s", figures->arrival_span_ms / 1e3);
+	}
 }
 
 /* "3 replicas (3 GPUs) of qwen3-0.6b on h200 carry 10.2 requests/s" */
@@ -345,13 +358,11 @@ static void set_why(struct configuration_answer *own, const struct plan *plan,
 	binding_add_misses(&own->why_not_more, &plan->objective, own->fail);
 }
 
-/* Queues need about as long as a latency to become what they stay. */
 static void set_short(struct configuration_answer *own)
 {
 	const struct probe_figures *figures = own->pass;
 
-	if (figures == NULL || !figures->has_offered || !figures->has_latency[LATENCY_E2E] ||
-		figures->arrival_span_ms >= figures->latency_ms[LATENCY_E2E][STATISTIC_P99]) {
+	if (figures == NULL || !is_short(figures)) {
 		return;
 	}
 	text_format(&own->short_trace,

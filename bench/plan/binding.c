@@ -75,7 +75,7 @@ static void add_remedy(
 	} else if (cause == WAIT_SEATS && figures->is_held_back) {
 		remedy = "--max-concurrency";
 	}
-	text_add(text, is_vain ? "; the GPU is at capacity" : "");
+	text_add(text, is_vain ? "; more of that would not help" : "");
 	if (!is_full || !(is_vain || is_spent)) {
 		text_format(text, "%s %s would help", is_vain ? "," : ";", remedy);
 	}

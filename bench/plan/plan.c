@@ -515,12 +515,28 @@ static void limit_span(struct plan *plan, struct track *track, const struct trac
 	}
 }
 
+/* Whether what fails with one request in the system at a time fails in every fleet. Not where
+   prompts share tokens: more replicas have more caches, which may hold what one cannot. */
+static bool is_bound_alone(
+	const struct plan *plan, const struct track *track, const struct probe_figures *figures)
+{
+	const struct replay_config *config =
+		&plan->configurations[track->options.configuration].run.config;
+
+	return plan->knob != KNOB_REPLICAS || !figures->has_hit_rate ||
+	       config->enable_prefix_caching == PREFIX_CACHING_OFF;
+}
+
 /* Tells the search what came of a probe that has figures. */
 static void tell(struct plan *plan, struct track *track, const struct track_probe *probe)
 {
 	const struct probe_figures *figures = &probe->figures;
 	uint32_t number = probe->probe.number;
 
+	if (probe->probe.purpose == SEARCH_ALONE && !is_bound_alone(plan, track, figures)) {
+		search_take_nothing(track->search, number);
+		return;
+	}
 	/* Between the near ends of a replicate's bracket the line is drawn once, by bands.h. */
 	if (figures->judged.has_margin && track->options.kind != TRACK_SAMPLING) {
 		search_take_margin(track->search, number, figures->passes, used_of(plan, figures),

@@ -504,16 +504,17 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 	}
 }
 
-/* How much of what the engine can carry was used, and of its memory and seats. Where requests were
-   rejected there is no head room: more load would lose more of them. Nor is there any where the
-   queue grew to the end, though the GPU may have waited for memory or seats, or where no replica
-   was left to serve them. */
+/* How much of what the engine can carry was used, and of its memory and seats. That is a mean: a
+   burst may have taken all. So the load that would fit is told only where none of it was full at
+   any time, and nothing was rejected, left in a queue that grew to the end, or without a replica.
+   */
 static void print_load(const struct run_outcome *outcome)
 {
 	bool are_grouped = outcome->fleet.count > 0 && outcome->fleet.each[0].group != NULL;
 	bool are_served = outcome->rejected == 0 && outcome->verdict != VERDICT_OVERLOADED &&
 			  outcome->verdict != VERDICT_UNSERVED;
-	bool has_head_room = are_served && outcome->utilisation > 0 && outcome->utilisation < 1;
+	bool has_head_room = are_served && outcome->utilisation > 0 && outcome->utilisation < 1 &&
+			     outcome->kv_peak < 1 && outcome->seats_peak < 1;
 
 	if (!outcome->has_utilisation) {
 		printf("  used      an unknown share of capacity: %s",
@@ -521,7 +522,7 @@ static void print_load(const struct run_outcome *outcome)
 			: are_grouped		 ? "it is computed for equal replicas only"
 						 : "no profile prices these steps");
 	} else if (has_head_room) {
-		printf("  used      %.1f%% of capacity, head room %.1fx",
+		printf("  used      %.1f%% of capacity (%.1fx the load fits if evenly spread)",
 			outcome->utilisation * 100, 1 / outcome->utilisation);
 	} else {
 		printf("  used      %.1f%% of capacity", outcome->utilisation * 100);
@@ -581,7 +582,7 @@ static const char *remedy_here(
 	if (remedy != NULL && !is_vain && (outcome->spent_causes >> cause & 1) != 0) {
 		return (outcome->spent_causes >> WAIT_ROUTER & 1) != 0 ? NULL : "--replicas";
 	}
-	return is_vain					      ? "the GPU is at capacity, --replicas"
+	return is_vain ? "more of that would not help, --replicas"
 	       : cause == WAIT_SEATS && outcome->is_held_back ? "--max-concurrency"
 	       : cause == WAIT_BLOCKS && outcome->has_given_blocks ? "--kv-blocks"
 								   : remedy;

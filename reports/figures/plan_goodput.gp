@@ -40,9 +40,9 @@ plot table using (x_of(0)):(goodput(0)) smooth unique with linespoints \
 	NaN with lines linewidth 1.6 dashtype 13 linecolor rgb text_color \
 	title (exists("pass") ? "answer" : ""), \
 	NaN with lines linewidth 8 linecolor rgb sampling_color + 0x60000000 \
-	title (exists("sampling_low") ? "sampling interval" : ""), \
+	title (has_sampling ? "sampling interval" : ""), \
 	NaN with lines linewidth 8 linecolor rgb model_color + 0x60000000 \
-	title (exists("model_low") ? "model interval" : "")
+	title (has_model ? "model interval" : "")
 layers = '"layers":["'.what.'","offered"],'
 eval panel("Requests", "requests/s", knob, unit)
 unset key

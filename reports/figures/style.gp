@@ -310,8 +310,8 @@ power_tics(axis, low, high) = sprintf(\
 #
 #   knob, unit                         what varies, and the unit of its values
 #   pass, fail                         the value that passes, and the nearest one that fails
-#   sampling_low, sampling_high        ends of the two intervals of the value that passes
-#   model_low, model_high
+#   sampling_low, sampling_high        ends of the two intervals of the value that passes; an
+#   model_low, model_high              interval of which one is missing is open there
 #   ttft_slo, tpot_slo, e2e_slo        limits of each request in ms; attain_slo, the share that
 #                                      must be within them, and has_slo = 1 where there are any:
 #                                      else it is the share that finishes
@@ -325,7 +325,9 @@ sampling_color = palette_run[7]
 model_color = palette_run[6]
 plan_load = "set datafile columnheaders; ".\
 	"if (!exists('knob')) { knob = 'Load' }; if (!exists('unit')) { unit = '' }; ".\
-	"if (!exists('lost_own')) { lost_own = 0 }; if (!exists('chosen')) { chosen = ''; ".\
+	"if (!exists('lost_own')) { lost_own = 0 }; ".\
+	"has_sampling = exists('sampling_low') || exists('sampling_high'); ".\
+	"has_model = exists('model_low') || exists('model_high'); if (!exists('chosen')) { chosen = ''; ".\
 	"stats table using (chosen = chosen eq '' ? stringcolumn('configuration') : chosen, 0) ".\
 	"nooutput }; knob_title = knob . (unit eq '' ? '' : ', ' . unit); ".\
 	"x_end = 0.0; x_points = 0; ".\
@@ -352,19 +354,21 @@ load_axis = "x_end = x_end > 0 ? 1.0 * x_end : 1.0; x_tic = tic_of(x_end / 6); "
 	"{ set xtics add (count_text(k * x_tic) k * x_tic) }"
 
 # The knee and the intervals: a line at the value that passes, and for each interval a shade and
-# a bar above it: `eval load_bands`, once a panel.
-band(n, low, high, rgb, at) = sprintf("set object %d rectangle from %.9g, graph 0 to ".\
+# a bar above it, which has no stop at an open end: `eval load_bands`, once a panel.
+band(n, low, high, rgb, at, ends) = sprintf("set object %d rectangle from %.9g, graph 0 to ".\
 	"%.9g, graph 1 behind fillcolor rgb %d fillstyle transparent solid 0.16 noborder; ".\
-	"set arrow %d from %.9g, graph %g to %.9g, graph %g heads size screen 0.006, 90 ".\
-	"front linewidth 2.5 linecolor rgb %d", n, low, high, rgb, n, low, at, high, at, \
+	"set arrow %d from %.9g, graph %g to %.9g, graph %g %s size screen 0.006, 90 ".\
+	"front linewidth 2.5 linecolor rgb %d", n, low, high, rgb, n, low, at, high, at, ends, \
 	rgb + 0x10000000)
 band_lift = 1.0 # less in a tall panel
 clip(x) = x > x_end * 1.04 ? x_end * 1.04 : x
-load_bands = "if (exists('model_low') || exists('sampling_low')) { y_title_lift = 1.25 }; ".\
-	"if (exists('model_low') && exists('model_high')) { ".\
-	"eval band(201, clip(model_low), clip(model_high), model_color, 1 + 0.02 * band_lift) }; ".\
-	"if (exists('sampling_low') && exists('sampling_high')) { ".\
-	"eval band(202, clip(sampling_low), clip(sampling_high), sampling_color, ".\
-	"1 + 0.055 * band_lift) }; ".\
+low_end(name) = exists(name."_low") ? clip(value(name."_low")) : 0
+high_end(name) = exists(name."_high") ? clip(value(name."_high")) : x_end * 1.04
+stops(name) = !exists(name."_low") ? "head" : !exists(name."_high") ? "backhead" : "heads"
+load_bands = "if (has_model || has_sampling) { y_title_lift = 1.25 }; ".\
+	"if (has_model) { eval band(201, low_end('model'), high_end('model'), model_color, ".\
+	"1 + 0.02 * band_lift, stops('model')) }; ".\
+	"if (has_sampling) { eval band(202, low_end('sampling'), high_end('sampling'), ".\
+	"sampling_color, 1 + 0.055 * band_lift, stops('sampling')) }; ".\
 	"if (exists('pass') && pass <= x_end * 1.04) { set arrow 203 from pass, graph 0 to ".\
 	"pass, graph 1 nohead front linewidth 1.6 dashtype 13 linecolor rgb text_color }"

@@ -105,30 +105,30 @@ static bool is_known(const struct plan_interval *interval)
 	return interval->low.has_value || interval->high.has_value;
 }
 
-/* An open end stops at the answer: beyond it nothing is known. */
-static struct plan_interval without_open_ends(
-	const struct plan_interval *interval, struct result_value pass)
+void page_interval_bar(struct text *page, const char *name, const struct plan_interval *interval,
+	double low, double high, struct result_value value)
 {
-	struct plan_interval shown = *interval;
-	double known = interval->low.has_value ? interval->low.value : interval->high.value;
-	double answer = pass.has_value ? pass.value : known;
+	bool has_low = interval->low.has_value, has_high = interval->high.has_value;
 
-	if (!interval->low.has_value) {
-		shown.low.value = answer < known ? answer : known;
+	text_format(page, "<span class=\"interval %s\">", name);
+	if (has_low || has_high) {
+		double from = has_low ? low : 0, to = has_high ? high : 100;
+		text_format(page, "<i%s style=\"left:%.1f%%;width:%.1f%%\"></i>",
+			!has_low    ? " class=\"no-low\""
+			: !has_high ? " class=\"no-high\""
+				    : "",
+			from, to - from);
 	}
-	if (!interval->high.has_value) {
-		shown.high.value = answer > known ? answer : known;
+	if (value.has_value) {
+		text_format(page, "<b style=\"left:%.1f%%\"></b>", value.value);
 	}
-	return shown;
+	text_add(page, "</span>");
 }
 
 static void add_interval(struct text *page, const struct plan_answer *answer, const char *name,
 	const char *title, const struct plan_interval *interval, double low, double high)
 {
 	struct result_value pass = plan_answer_pass(answer);
-	const struct plan_interval shown = without_open_ends(interval, pass);
-	double from = place_of(shown.low.value, low, high);
-	double to = place_of(shown.high.value, low, high);
 
 	text_format(page, "<tr><th scope=\"row\">%s</th><td>", title);
 	if (!is_known(interval)) {
@@ -136,14 +136,11 @@ static void add_interval(struct text *page, const struct plan_answer *answer, co
 		return;
 	}
 	add_ends(page, answer, interval);
-	text_format(page,
-		"</td><td class=\"picture\"><span class=\"interval %s\"><i style=\"left:%.1f%%;"
-		"width:%.1f%%\"></i>",
-		name, from, to - from);
-	if (pass.has_value) {
-		text_format(page, "<b style=\"left:%.1f%%\"></b>", place_of(pass.value, low, high));
-	}
-	text_add(page, "</span></td><td class=\"words\">");
+	text_add(page, "</td><td class=\"picture\">");
+	pass.value = place_of(pass.value, low, high);
+	page_interval_bar(page, name, interval, place_of(interval->low.value, low, high),
+		place_of(interval->high.value, low, high), pass);
+	text_add(page, "</td><td class=\"words\">");
 }
 
 /* The smallest and largest end of both, so that the bars have one scale. */

@@ -35,13 +35,9 @@ static void add_goodput_bar(struct text *page, const struct plan_configuration *
 
 	text_add(page, "<td class=\"picture\">");
 	if (one->goodput_per_gpu.has_value && most > 0) {
-		double value = one->goodput_per_gpu.value;
-		double low = interval->low.has_value ? interval->low.value : value;
-		double high = interval->high.has_value ? interval->high.value : value;
-		text_format(page,
-			"<span class=\"interval sampling\"><i style=\"left:%.1f%%;width:%.1f%%\">"
-			"</i><b style=\"left:%.1f%%\"></b></span>",
-			100 * low / most, 100 * (high - low) / most, 100 * value / most);
+		const struct result_value value = {true, 100 * one->goodput_per_gpu.value / most};
+		page_interval_bar(page, "sampling", interval, 100 * interval->low.value / most,
+			100 * interval->high.value / most, value);
 	}
 	text_add(page, "</td>");
 }

@@ -80,10 +80,10 @@ Test(binding, a_queue_is_explained_by_what_it_waits_for)
 	figures.vain_causes = 1 << WAIT_BLOCKS;
 	require_binds(&figures, "ttft", SEATS "--max-num-seqs would help");
 	figures.vain_causes = 1 << WAIT_SEATS;
-	require_binds(&figures, "ttft", SEATS "the GPU is at capacity, --replicas would help");
+	require_binds(&figures, "ttft", SEATS "more of that would not help, --replicas would help");
 	figures.has_groups = true; /* --replicas is refused beside --fleet */
 	require_binds(&figures, "ttft",
-		SEATS "the GPU is at capacity, more replicas in --fleet would help");
+		SEATS "more of that would not help, more replicas in --fleet would help");
 	figures.has_groups = false;
 	/* An option that decides in the run is named, and none that is at its end. */
 	figures.vain_causes = 0;

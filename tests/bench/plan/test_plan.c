@@ -110,9 +110,20 @@ static struct result_value some(bool has_value, double value)
 	return (struct result_value){has_value, has_value ? value : 0};
 }
 
+/* The work of what arrives over the time in which it arrives, from the share of capacity that was
+   used until the last answer. */
+static double demand_of(const struct plan_file *plan, const struct plan_probe *run)
+{
+	double requests = plan->trace_requests.value;
+	double window_s = requests * run->attained.value / run->goodput_requests_per_s.value;
+
+	return run->utilisation.value * window_s * run->offered_requests_per_s.value /
+	       (requests - 1);
+}
+
 /* What an answer says follows from the run at its load: the speed of a user from the median time of
-   a token, goodput from the load that is offered and the share that is within the limits, money
-   from GPUs and tokens. Where no load fails, goodput may be what the run had. */
+   a token, goodput from the load that is offered, or that there is capacity for, and the share that
+   is within the limits, money from GPUs and tokens. Where no load fails, goodput may be what the run had. */
 static void require_figures(const struct plan_file *plan, uint32_t index)
 {
 	const struct plan_configuration *own = &plan->configurations[index];
@@ -130,6 +141,7 @@ static void require_figures(const struct plan_file *plan, uint32_t index)
 		run->offered_requests_per_s.has_value && plan_answer_fail(answer).has_value;
 	double goodput = is_offered ? run->offered_requests_per_s.value * run->attained.value
 				    : run->goodput_requests_per_s.value;
+	double demand = is_offered && run->utilisation.has_value ? demand_of(plan, run) : 0;
 	double gpus = answer->gpus.value, tokens = answer->output_tokens_per_s.value;
 	double price = answer->currency_per_gpu_hour.value;
 	bool has_price = answer->currency_per_gpu_hour.has_value;
@@ -141,7 +153,15 @@ static void require_figures(const struct plan_file *plan, uint32_t index)
 	require_about("speed", own->speed_per_user,
 		some(run->tpot_p50_ms.value > 0, 1000 / run->tpot_p50_ms.value));
 	if (is_offered || !run->offered_requests_per_s.has_value) {
-		require_about("goodput", answer->goodput_requests_per_s, some(true, goodput));
+		/* The demand is of numbers of six places. */
+		if (demand > 1) {
+			double found = answer->goodput_requests_per_s.value;
+			require(fabs(found * demand / goodput - 1) < 1e-3, "goodput is %g, not %g",
+				found, goodput / demand);
+		} else {
+			require_about(
+				"goodput", answer->goodput_requests_per_s, some(true, goodput));
+		}
 	}
 	require_about("goodput a GPU", own->goodput_per_gpu,
 		some(true, answer->goodput_requests_per_s.value / gpus));
@@ -833,6 +853,96 @@ Test(plan, says_which_requests_alone_break_the_limits)
 	plan_file_close(&plan);
 }
 
+/* Sessions whose prompts one cache cannot hold: one request in the system at a time computes them
+   again at every turn, while replicas have a cache each. */
+Test(plan, replicas_may_carry_what_one_cannot_alone)
+{
+	struct text rows = {0};
+	struct plan_file plan;
+
+	for (uint32_t i = 0; i < 48; i++) {
+		text_format(&rows,
+			"{\"timestamp\":%u,\"input_length\":8192,\"output_length\":4,"
+			"\"session_id\":\"s%u\",\"hash_ids\":[",
+			i * 2000, i % 4);
+		for (uint32_t k = 0; k < 16; k++) {
+			text_format(&rows, "%s%u", k == 0 ? "" : ",", i % 4 * 100 + k);
+		}
+		text_add(&rows, "]}\n");
+	}
+	temporary_write(folder, "sessions.jsonl", rows.bytes, NULL);
+	text_deinit(&rows);
+	free(quire(0, "plan @/sessions.jsonl --trace-block-size 512 --kv-blocks 40 "
+		      "--max-model-len 9000 --slo-ttft-ms 20 --attain 0.9 --target-speedup 1 "
+		      "--router session --replicates 0 --out @/more"));
+	open_plan(&plan, "more");
+	require(plan.answer.alone.misses.value > 5, "%g miss it alone",
+		plan.answer.alone.misses.value);
+	require(plan.answer.replicas.value > 1, "%g replicas", plan.answer.replicas.value);
+	plan_file_close(&plan);
+	/* Without shared tokens no number of replicas is faster than an idle one. */
+	char *text = quire(1, "plan @/sessions.jsonl --trace-block-size 512 --kv-blocks 40 "
+			      "--max-model-len 9000 --slo-ttft-ms 20 --attain 0.9 "
+			      "--target-speedup 1 --router session --replicates 0 "
+			      "--enable-prefix-caching off");
+	require(strstr(text, "with one request in the system at a time") != NULL, "%s", text);
+	free(text);
+}
+
+/* A configuration that its GPU has no memory for is none of those compared; all of them are refused
+   as one is. */
+Test(plan, what_does_not_fit_a_gpu_is_ranked_as_none)
+{
+	struct plan_file plan;
+
+	free(quire(0, "plan " TRACE " --max-requests 20 --slo-e2e-ms 90000 --replicates 0 "
+		      "--model qwen3-14b --grid gpu=rtx4090,h200 --out @/fits"));
+	open_plan(&plan, "fits");
+	require_equal(plan.configuration_count, 2);
+	cr_assert_str_eq(plan.configurations[0].name, "gpu=h200");
+	cr_assert_str_eq(plan.configurations[1].name, "gpu=rtx4090");
+	require(strstr(plan.configurations[1].answer.sentence, "no KV block fits: rtx4090") != NULL,
+		"%s", plan.configurations[1].answer.sentence);
+	plan_file_close(&plan);
+	char *text = quire(2, "plan " TRACE " --max-requests 20 --slo-e2e-ms 90000 "
+			      "--model qwen3-32b --grid gpu=rtx4090,l40s");
+	require(strncmp(text, "quire plan: configuration gpu=rtx4090: no KV block fits", 55) == 0,
+		"%s", text);
+	free(text);
+}
+
+/* What arrives within a moment is no rate that is served for long: goodput and cost are near those of
+   the same requests over and over. */
+Test(plan, a_short_trace_carries_its_rate_for_its_time)
+{
+	struct plan_file plan;
+	struct plan_answer answers[2];
+	const char *const more[] = {"", "--loop fresh --max-requests 8000"};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		char *text = quire(0,
+			"plan --preset batch --slo-ttft-ms 3000 --replicates 0 --out @/moment%u "
+			"--cost-per-gpu-hour 3 %s",
+			i, more[i]);
+		require((strstr(text, " requests/s for 0.") != NULL) == (i == 0), "%s", text);
+		free(text);
+		char name[16];
+		snprintf(name, sizeof(name), "moment%u", i);
+		open_plan(&plan, name);
+		answers[i] = plan.answer;
+		plan_file_close(&plan);
+	}
+	require(answers[0].offered_requests_per_s.value >
+			10 * answers[1].offered_requests_per_s.value,
+		"%g of %g", answers[0].offered_requests_per_s.value,
+		answers[1].offered_requests_per_s.value);
+	double goodput =
+		answers[0].goodput_requests_per_s.value / answers[1].goodput_requests_per_s.value;
+	double cost =
+		answers[0].cost_per_million_tokens.value / answers[1].cost_per_million_tokens.value;
+	require(fabs(goodput - 1) < 0.05 && fabs(cost - 1) < 0.05, "%g, %g", goodput, cost);
+}
+
 Test(plan, progress_says_the_time_left)
 {
 	char line[PROGRESS_LINE_BYTES];
@@ -1445,13 +1555,13 @@ Test(plan, sessions_that_a_load_squeezes_are_noted)
 	free(text);
 }
 
-/* A short trace's last requests are served behind its end; goodput and cost are of the load that is
+/* The last requests are served behind the trace's end; goodput and cost are of the load that is
    offered, here of 50 tokens a request. */
 Test(plan, the_cost_is_that_of_the_load_that_is_offered)
 {
 	struct plan_file plan;
 
-	free(quire(0, "trace make --requests 200 --input 100 --output 50 --seed 1 --rate 20 "
+	free(quire(0, "trace make --requests 6000 --input 100 --output 50 --seed 1 --rate 20 "
 		      "--out @/short"));
 	free(quire(0, "plan @/short --slo-ttft-ms 10 --slo-tpot-ms 4 --replicates 0 "
 		      "--cost-per-gpu-hour 0.36 --replicas 2 --out @/c"));

@@ -284,7 +284,14 @@ Test(summary_fields, a_verdict_says_what_share_was_rejected)
 	outcome.rejected = 0;
 	require_parts(printed(&outcome),
 		PARTS("stable: the engine kept up with what arrived (112.090 requests/s offered)\n",
-			"  used      41.0% of capacity, head room 2.4x; at most "));
+			"  used      41.0% of capacity (2.4x the load fits if evenly spread); at "
+			"most "));
+	/* A burst that filled the memory or the seats had no room for more. */
+	for (uint32_t i = 0; i < 2; i++) {
+		struct run_outcome full = outcome;
+		*(i == 0 ? &full.kv_peak : &full.seats_peak) = 1;
+		require_parts(printed(&full), PARTS("  used      41.0% of capacity; at most "));
+	}
 	outcome.verdict = VERDICT_OVERLOADED;
 	require_parts(printed(&outcome), PARTS("  used      41.0% of capacity; at most "));
 }
@@ -311,8 +318,8 @@ Test(summary_fields, waits_are_told_with_the_option_that_helps)
 	outcome.is_held_back = true;
 	require_parts(printed(&outcome), PARTS("%; --max-concurrency would help\n"));
 	outcome.vain_causes = 1 << WAIT_SEATS;
-	require_parts(
-		printed(&outcome), PARTS("%; the GPU is at capacity, --replicas would help\n"));
+	require_parts(printed(&outcome),
+		PARTS("%; more of that would not help, --replicas would help\n"));
 	outcome.vain_causes = 1 << WAIT_BLOCKS;
 	require_parts(printed(&outcome), PARTS("%; --max-concurrency would help\n"));
 	ns[WAIT_SEATS] = 0;
