@@ -31,7 +31,7 @@ struct source_row {
 struct unit {
 	uint64_t start_ns;
 	uint32_t first_row, last_row;
-	uint32_t drawn; /* how many times */
+	uint32_t drawn; /* twins of it that there are */
 };
 
 /* Times of the first and the last unit that have an id. */
@@ -197,20 +197,28 @@ static enum status read_all(struct resample *resample, struct trace *trace,
 
 /* ---- drawing ---- */
 
+/* What a session has behind the end of the period comes at its begin, as a twin of its own. */
 static void draw_unit(struct resample *resample, struct unit *unit, uint64_t at_ns)
 {
+	const uint64_t period_ns = resample->period_ns;
+	const uint64_t end_ns = resample->rows[0].row.arrival_ns + period_ns;
+	bool has_wrapped = false;
+
 	for (uint32_t i = unit->first_row; i != NO_ROW; i = resample->rows[i].next) {
+		uint64_t time_ns = at_ns + (resample->rows[i].row.arrival_ns - unit->start_ns);
+		bool is_behind = period_ns > 0 && time_ns >= end_ns;
+		has_wrapped = has_wrapped || is_behind;
 		resample->drawn = memory_grow(resample->drawn, &resample->drawn_capacity,
 			resample->drawn_count + 1, sizeof(*resample->drawn));
 		resample->drawn[resample->drawn_count] = (struct drawn_row){
-			.arrival_ns = at_ns + (resample->rows[i].row.arrival_ns - unit->start_ns),
+			.arrival_ns = is_behind ? time_ns - period_ns : time_ns,
 			.order = u32_from(resample->drawn_count),
 			.source = i,
-			.twin = unit->drawn,
+			.twin = unit->drawn + is_behind,
 		};
 		resample->drawn_count++;
 	}
-	unit->drawn++;
+	unit->drawn += 1 + has_wrapped;
 }
 
 /* The first unit that begins at start_ns or later. */

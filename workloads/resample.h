@@ -21,8 +21,10 @@
                  |<- window_ns->|<- window_ns->|<- window_ns->|     the last one is cut
 
    The units whose time lies in a window come with it, with all their rows and the times between
-   these. So the rows of a session may reach into later windows, and beyond the period. A unit is
-   drawn once on average: the number of rows is about that of the trace.
+   these. So the rows of a session may reach into later windows. Rows beyond the period's end come
+   at its begin, so that a draw offers as much as the trace: they are a conversation of their own,
+   whose first prompt nothing holds, as of one that began before the trace. A unit is drawn once on
+   average: the number of rows is about that of the trace.
 
    A unit that is drawn again is a twin. If it had the same prompts it would hit what the first one
    left, which no real request did. The names of its sessions and turns therefore end in "#2", "#3",

@@ -41,6 +41,7 @@ struct naive {
 	uint64_t window_ns, period_ns;
 	struct naive_row drawn[DRAWN_MAX];
 	uint32_t drawn_count;
+	uint32_t twins[ROWS_MAX]; /* of each unit, by its first row */
 };
 
 /* has_tokens: rows spell their prompts out, a few chunks from a small stock each. */
@@ -137,21 +138,27 @@ static void keep_rows(struct naive *naive, const char *path, uint64_t most, cons
 
 static void naive_add(struct naive *naive, uint32_t unit, uint64_t at_ns)
 {
-	uint32_t twin = 0;
+	uint64_t end_ns = naive->rows[0].arrival_ns + naive->period_ns;
+	uint32_t twin = naive->twins[unit]++;
+	bool is_split = false;
 
-	for (uint32_t i = 0; i < naive->drawn_count; i++) {
-		twin += naive->drawn[i].row == unit; /* a unit's number is that of its first row */
-	}
 	for (uint32_t i = 0; i < naive->row_count; i++) {
 		const struct kept *kept = &naive->rows[i];
+		uint64_t time_ns = at_ns + (kept->arrival_ns - kept->start_ns);
 		if (kept->unit != unit) {
 			continue;
 		}
 		require(naive->drawn_count < DRAWN_MAX, "too many rows");
-		naive->drawn[naive->drawn_count] = (struct naive_row){
-			at_ns + (kept->arrival_ns - kept->start_ns), naive->drawn_count, i, twin};
+		struct naive_row *drawn = &naive->drawn[naive->drawn_count];
+		*drawn = (struct naive_row){time_ns, naive->drawn_count, i, twin};
+		if (naive->period_ns > 0 && time_ns >= end_ns) {
+			drawn->arrival_ns -= naive->period_ns;
+			drawn->twin++;
+			is_split = true;
+		}
 		naive->drawn_count++;
 	}
+	naive->twins[unit] += is_split;
 }
 
 static uint64_t below(struct random *random, uint64_t bound)
@@ -196,6 +203,7 @@ static void naive_draw(struct naive *naive, uint64_t seed, uint64_t window_ns)
 	uint32_t units[ROWS_MAX], unit_count = 0;
 
 	naive->drawn_count = 0;
+	memset(naive->twins, 0, sizeof(naive->twins));
 	naive->period_ns = span == 0 ? 0 : span + u64_max(span / (naive->row_count - 1), 1);
 	naive->window_ns = window_ns == 0 ? u64_divide_up(naive->period_ns, RESAMPLE_SHARE)
 					  : u64_min(window_ns, naive->period_ns);
@@ -441,6 +449,21 @@ static void write_chats(struct prop *prop, const char *path, uint32_t count)
 	fclose(file);
 }
 
+/* The turn before one that came at the period's begin may have come at its end, under the name of
+   the twin before. */
+static void set_twin_before(const char *name, char *before, size_t bytes)
+{
+	const char *mark = strchr(name, '#');
+	int twin = mark == NULL ? 0 : atoi(mark + 1);
+	int length = mark == NULL ? 0 : (int)(mark - name);
+
+	if (twin <= 2) {
+		snprintf(before, bytes, "%.*s", length, name);
+	} else {
+		snprintf(before, bytes, "%.*s#%d", length, name, twin - 1);
+	}
+}
+
 /* A turn follows one that was drawn with it, and has a name of its own. */
 static void body_chats(struct prop *prop, const void *context)
 {
@@ -466,10 +489,13 @@ static void body_chats(struct prop *prop, const void *context)
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		bool has_parent = parents[i][0] == '\0' || strcmp(parents[i], "-1") == 0;
+		char before[16];
+		set_twin_before(parents[i], before, sizeof(before));
 		for (uint32_t j = 0; j < count; j++) {
 			require(j == i || strcmp(turns[i], turns[j]) != 0, "two turns are %s",
 				turns[i]);
-			has_parent = has_parent || strcmp(parents[i], turns[j]) == 0;
+			has_parent = has_parent || strcmp(parents[i], turns[j]) == 0 ||
+				     (j > i && strcmp(before, turns[j]) == 0);
 		}
 		require(has_parent, "nobody is %s, whom %s follows", parents[i], turns[i]);
 	}
