@@ -73,8 +73,8 @@ enum {
 	X(is_least)
 
 /* X(name, maximum). attained: of the run at the value that passes. goodput_requests_per_s and
-   output_tokens_per_s: of that run, at the load that is offered: without the time behind the last
-   arrival, of which a short trace has much. outside_share: of its step time, priced outside what
+   output_tokens_per_s: of that run, at the load that is offered, or that there is capacity for if
+   that is less: without the time behind the last arrival, of which a short trace has much. outside_share: of its step time, priced outside what
    the profile was measured on. gpus: of all replicas, spare ones too; spare: replicas that may be
    lost. currency_per_gpu_hour: as the user gave it; cost_per_million_tokens, in its unit:
    gpus * currency_per_gpu_hour / 3600 / output_tokens_per_s * 10^6. */
