@@ -89,6 +89,23 @@ struct result_value metric_value(const struct json_object *summary, const struct
 		.value = cJSON_IsNumber(node) ? node->valuedouble : 0};
 }
 
+const char *metric_options(const struct metric *metric)
+{
+	switch ((enum result_number)(metric - metrics_table)) {
+	case VALUE_SLO_TTFT:
+		return "--slo-ttft-ms";
+	case VALUE_SLO_TPOT:
+		return "--slo-tpot-ms";
+	case VALUE_SLO_E2E:
+		return "--slo-e2e-ms";
+	case VALUE_SLO_ATTAINED:
+	case VALUE_SLO_GOODPUT:
+		return "--slo-ttft-ms, --slo-tpot-ms or --slo-e2e-ms";
+	default:
+		return NULL;
+	}
+}
+
 /* ---- limits ---- */
 
 /* Reads [+-]NUMBER, and % or pt behind it where changes are allowed. */

@@ -165,6 +165,10 @@ struct result_value {
 /* The metric's value in a summary; none if it is null or absent. */
 struct result_value metric_value(const struct json_object *summary, const struct metric *metric);
 
+/* The options of `quire replay`, one of which a run needs to have the figure:
+   "--slo-ttft-ms, --slo-tpot-ms or --slo-e2e-ms". NULL: it hangs on none. */
+const char *metric_options(const struct metric *metric);
+
 /* ---- limits ---- */
 
 /* What a limit's number means: itself, in the metric's unit; a percentage by which a base may

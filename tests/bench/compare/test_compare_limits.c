@@ -184,12 +184,15 @@ Test(compare_limits, the_exit_code_is_the_verdict)
 	require_equal(compared(base, SUMMARY("106", "00"), "--gate", "ttft.p99<=+5%"), 1);
 	require_equal(compared(base, SUMMARY("null", "00"), "--gate", "ttft.p99<=+5%"), 1);
 	require_equal(compared(base, SUMMARY("104", "01"), "--gate", "ttft.p99<=+5%"), 2);
-	/* What only the new run has cannot be judged, what neither has says nothing. */
+	/* What only the new run has cannot be judged. */
 	require_equal(compared(SUMMARY("null", "00"), base, "--gate", "ttft.p99<=+5%"), 2);
 	require_equal(compared(SUMMARY("null", "00"), base, "--gate", "ttft.p99<=500"), 0);
+	/* What neither has says nothing, and is no verdict where there is nothing else. */
 	require_equal(
 		compared(SUMMARY("null", "00"), SUMMARY("null", "00"), "--gate", "ttft.p99<=+5%"),
-		0);
+		2);
+	require_equal(compared(base, base, "--gate", "hit_rate>=-1pt,goodput>=-1%"), 2);
+	require_equal(compared(base, base, "--gate", "hit_rate>=-1pt,ttft.p99<=+5%"), 0);
 	require_equal(compared(base, base, "--gate", "ttft.p98<=+5%"), 2);
 	require_equal(compared(base, base, "--limits", "/nonexistent/limits"), 2);
 }
