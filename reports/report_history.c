@@ -66,7 +66,7 @@ static void set_runs(struct plot *plot, const struct history_file *history)
 }
 
 /* "chat: 81.2 ms in the last run; 2 changes of level, the last since 1a2b3c4: 80.1 ms to 81.2 ms,
-   worse." */
+   worse." A case that the last run lacks: "in its last run, 1a2b3c4 (2026-11-22T09:10:46Z)". */
 static void describe(
 	struct text *out, const struct history_file *history, const struct history_track *track)
 {
@@ -76,7 +76,12 @@ static void describe(
 	text_add(out, track->name);
 	text_add(out, ": ");
 	text_add_number(out, format, true, track->values[track->count - 1]);
-	text_add(out, " in the last run; ");
+	if (history_is_of_last_run(history, track)) {
+		text_add(out, " in the last run; ");
+	} else {
+		const struct history_run *run = &history->runs[track->runs[track->count - 1]];
+		text_format(out, " in its last run, %s (%s); ", run->commit, run->date);
+	}
 	if (last == 0) {
 		text_add(out, "one level in ");
 		text_add_count(out, track->count, "run.", "runs.");
@@ -193,8 +198,9 @@ static enum status add_plots(struct sheet *sheet, const struct history_file *his
 			.reading = "A panel for each case (at most 24, those that changed first); "
 				   "a point is a run, the oldest left. The broad line is the mean "
 				   "of a level. A dotted line is a commit since which the level "
-				   "is another: red worse, green better. Each panel has its own "
-				   "scale, which need not begin at 0.",
+				   "is another: red worse, green better. A run that lacks the "
+				   "case, or is INVALID for it, has no point. Each panel has its "
+				   "own scale, which need not begin at 0.",
 			.is_wide = panels_of(history, figure) > 1};
 		TRY(sheet_add(sheet, &shown, "history.gp", &plot, error));
 		fill(plot, history, figure);

@@ -47,6 +47,32 @@ static enum status check_request(const struct compare_request *request, struct e
 	return STATUS_OK;
 }
 
+/* Says of which limits neither result has the figure. Where that is all of them nothing was judged,
+   and a gate that judges nothing must not be green. */
+static enum status tell_unknown(const struct comparison *comparison, const struct limit_list *list,
+	const struct limit_counts *counts, struct error *error)
+{
+	struct text options = {0};
+
+	text_add(&options, "");
+	limits_add_options(&options, list, counts->has_figure);
+	if (counts->without_both == list->count) {
+		error_set(error, STATUS_INPUT,
+			"no limit can be judged: neither %.100s nor %.100s has %s%.200s; "
+			"quire compare without limits shows the figures that they have",
+			comparison->a, comparison->b,
+			list->count == 1 ? list->limits[0].metric->name : "a figure of theirs",
+			options.bytes);
+	} else if (counts->without_both > 0) {
+		printf("\n%u of %u %s %s nothing: neither run has the figure%s\n",
+			counts->without_both, list->count,
+			word_of_count(list->count, "limit", "limits"),
+			word_of_count(counts->without_both, "says", "say"), options.bytes);
+	}
+	text_deinit(&options);
+	return error->status;
+}
+
 /* The limits hold between runs of one trace. Another GPU or option is named and compared. */
 static enum status judge(const struct comparison *comparison, const struct compare_request *request,
 	struct error *error)
@@ -80,12 +106,7 @@ static enum status judge(const struct comparison *comparison, const struct compa
 			word_of_count(list.count, "limit", "limits"),
 			word_of_count(counts.broken, "is", "are"));
 	}
-	if (counts.without_both > 0) {
-		printf("\n%u of %u %s %s nothing: neither run has the figure\n",
-			counts.without_both, list.count,
-			word_of_count(list.count, "limit", "limits"),
-			word_of_count(counts.without_both, "says", "say"));
-	}
+	TRY(tell_unknown(comparison, &list, &counts, error));
 	if (counts.without_base > 0) {
 		return error_set(error, STATUS_INPUT,
 			"%u of %u %s cannot be judged: %s lacks the figure", counts.without_base,
@@ -162,7 +183,7 @@ const struct command command_compare = {
 		"step and column in which they differ. With limits it judges B.\n\n"
 		"Exit code 0: B is within the limits, or there are none. 1: a limit is broken, or\n"
 		"with --same-decisions a decision differs. 2: a folder holds no result, or limits\n"
-		"were given for runs of different traces.",
+		"were given for runs of different traces or on figures that the results lack.",
 	.examples = "  quire compare result-a result-b\n"
 		    "  quire compare result-a result-b --same-decisions\n"
 		    "  quire compare base new --gate 'ttft.p99<=+5%,output_tokens_per_s>=-2%'\n"

@@ -33,6 +33,24 @@ static enum status write_one(const struct gate *gate, const char *path,
 	return status;
 }
 
+/* Cases of other settings have no verdict: tells how they are compared on purpose. */
+static enum status refuse_invalid(
+	const struct gate *gate, const struct gate_command *command, struct error *error)
+{
+	uint32_t count = gate->counts[GATE_INVALID];
+
+	return error_set(error, STATUS_INPUT,
+		"%u of %u %s cannot be compared with the %s: see INVALID above (quire compare "
+		"shows what a setting changes%s%s%s)",
+		count, gate->count, word_of_count(gate->count, "case", "cases"),
+		command->against == NULL ? "baseline" : "other program's",
+		command->against == NULL ? ", --against PROGRAM judges a program with the present "
+					   "settings, --update makes the present "
+					 : "",
+		command->against == NULL ? word_of_count(count, "case", "cases") : "",
+		command->against == NULL ? " the baseline" : "");
+}
+
 static enum status write_all(
 	const struct gate *gate, const struct gate_command *command, struct error *error)
 {
@@ -68,12 +86,7 @@ static enum status write_all(
 		}
 	}
 	if (cost == 2) {
-		return error_set(error, STATUS_INPUT,
-			"%u of %u %s cannot be compared with the baseline: see INVALID above "
-			"(--update makes the present %s the baseline)",
-			gate->counts[GATE_INVALID], gate->count,
-			word_of_count(gate->count, "case", "cases"),
-			word_of_count(gate->counts[GATE_INVALID], "one", "ones"));
+		return refuse_invalid(gate, command, error);
 	}
 	return cost == 1 ? error_set(error, STATUS_VERDICT, "%s", "") : STATUS_OK;
 }

@@ -146,6 +146,21 @@ void limit_add_text(
 	limit_add_expression(text, limit);
 }
 
+void limits_add_options(struct text *text, const struct limit_list *list, const bool *has_figure)
+{
+	const char *told = NULL;
+
+	for (uint32_t i = 0; i < list->count; i++) {
+		const char *options = metric_options(list->limits[i].metric);
+		if (has_figure[i] || options == NULL ||
+			(told != NULL && strcmp(told, options) == 0)) {
+			continue;
+		}
+		text_format(text, "; %s needs %s", list->limits[i].metric->name, options);
+		told = options;
+	}
+}
+
 static const char *const outcome_words[] = {
 	[LIMIT_HOLDS] = "holds", [LIMIT_BROKEN] = "BROKEN", [LIMIT_UNKNOWN] = "not known"};
 
@@ -199,6 +214,7 @@ struct limit_counts limits_print(const struct limit_list *list, const struct jso
 		counts.broken += finding.outcome == LIMIT_BROKEN;
 		counts.without_base += is_unknown && finding.value.has_value;
 		counts.without_both += is_unknown && !finding.value.has_value;
+		counts.has_figure[i] = finding.base.has_value || finding.value.has_value;
 		print_row(&list->limits[i], &finding, is_markdown, out);
 	}
 	return counts;

@@ -49,10 +49,15 @@ void limit_add_text(
 /* Adds the limit as it is written: "ttft.p99<=+5%". */
 void limit_add_expression(struct text *text, const struct metric_limit *limit);
 
+/* Adds "; goodput needs --slo-ttft-ms, ..." for the figures that neither side has and that hang on
+   options. has_figure (list->count): whether a side has the figure of a limit. */
+void limits_add_options(struct text *text, const struct limit_list *list, const bool *has_figure);
+
 /* How many limits are broken; of those not known, whose figure only the new result has, and whose
    figure neither has. */
 struct limit_counts {
 	uint32_t broken, without_base, without_both;
+	bool has_figure[METRIC_LIMITS_MAX]; /* (list->count) a result has the limit's figure */
 };
 
 /* Prints a table of all limits, for reading or as Markdown. */

@@ -145,8 +145,7 @@ static enum status conclude(struct gate *gate, struct case_run *run, struct erro
 		}
 		*error = (struct error){0};
 	} else {
-		verdict_add(verdict, GATE_NEW);
-		text_add(&verdict->findings[verdict->count - 1], "not in the baseline");
+		judge_new_case(verdict, run->rules, &run->evidence);
 	}
 	if (verdict->status == GATE_CHANGED) {
 		TRY(name_step(gate, run, error));

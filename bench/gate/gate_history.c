@@ -105,8 +105,10 @@ enum status gate_history_print(const char *path, FILE *out, struct error *error)
 	enum status status = history_file_open(&history, path, error);
 
 	for (uint32_t i = 0; i < history.track_count; i++) {
-		for (uint32_t level = 1; level < history.tracks[i].level_count; level++) {
-			print_level(&history, &history.tracks[i], level, out);
+		const struct history_track *track = &history.tracks[i];
+		bool is_told = history_is_of_last_run(&history, track);
+		for (uint32_t level = 1; is_told && level < track->level_count; level++) {
+			print_level(&history, track, level, out);
 		}
 	}
 	history_file_close(&history);

@@ -12,7 +12,8 @@ enum status gate_history_add(const struct gate *gate, const char *path, struct e
 
 /* Prints where the levels of the figures changed over the lines of a history
    (reports/results/change_points.h says how they are found): the commit, the case, the figure, and
-   the means of the levels before and after. The latest HISTORY_RUNS_MAX lines count. */
+   the means of the levels before and after. Those are told that the last line has, but for INVALID
+   cases. The latest HISTORY_RUNS_MAX lines count. */
 enum status gate_history_print(const char *path, FILE *out, struct error *error);
 
 #endif

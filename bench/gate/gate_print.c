@@ -19,10 +19,39 @@ static void print_counts(const struct gate *gate, FILE *out)
 }
 
 /* Whether the figures are shown: of a case whose times were measured how uncertain they are, of a
-   new one what they are. */
+   new one what they are, of one with other settings what these change. */
 static bool is_shown(const struct gate_verdict *verdict, const struct gate_figure *figure)
 {
-	return figure->ratio.is_known || verdict->status == GATE_NEW;
+	return figure->ratio.is_known || verdict->status == GATE_NEW ||
+	       verdict->status == GATE_INVALID;
+}
+
+static void add_value(struct text *text, const struct gate_figure *figure, double value)
+{
+	if (figure->metric != NULL) {
+		text_add_number(text, figure->metric->format, true, value);
+	} else {
+		text_format(text, value < 1e5 ? "%.5g" : "%.0f", value);
+	}
+}
+
+/* Adds "ttft.p99 3.81 ms to 9.63 ms (+153 %), not judged". */
+static void add_unjudged(struct text *text, const struct gate_figure *figure)
+{
+	enum number_format format = figure->metric == NULL ? NUMBER_COUNT : figure->metric->format;
+
+	text_format(text, "%s ", figure->name);
+	if (figure->has_base) {
+		add_value(text, figure, figure->base);
+		text_add(text, " to ");
+	}
+	add_value(text, figure, figure->value);
+	if (figure->has_base) {
+		text_add(text, " (");
+		text_add_difference(text, format, &figure->base, &figure->value);
+		text_add(text, ")");
+	}
+	text_add(text, ", not judged");
 }
 
 /* Adds "tpot.p50 3.51 ms: +0.03 % (99 % interval -0.02 to +0.08 %); +0.55 % would have been
@@ -32,11 +61,7 @@ static void add_figure(struct text *text, const struct gate_figure *figure)
 	const struct ratio *ratio = &figure->ratio;
 
 	text_format(text, "%s ", figure->name);
-	if (figure->metric != NULL) {
-		text_add_number(text, figure->metric->format, true, figure->value);
-	} else {
-		text_format(text, figure->value < 1e5 ? "%.5g" : "%.0f", figure->value);
-	}
+	add_value(text, figure, figure->value);
 	if (ratio->is_known) {
 		text_format(text,
 			": %+.2f %% (99 %% interval %+.2f to %+.2f %%); a change of %+.2f %% would "
@@ -58,7 +83,8 @@ static void for_each_line(const struct gate_verdict *verdict,
 	for (uint32_t i = 0; i < verdict->figure_count; i++) {
 		struct text line = {0};
 		if (is_shown(verdict, &verdict->figures[i])) {
-			add_figure(&line, &verdict->figures[i]);
+			(verdict->status == GATE_INVALID ? add_unjudged : add_figure)(
+				&line, &verdict->figures[i]);
 			print(line.bytes, number++, context);
 		}
 		text_deinit(&line);

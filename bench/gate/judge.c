@@ -56,14 +56,22 @@ static bool is_of_runner(const char *field)
 	return false;
 }
 
+/* What a run fills in where no option gives it: FILLED of bench/replay/replay_options.def. */
+static bool is_filled_in(const char *field)
+{
+	return strcmp(field, "kv_blocks") == 0 || strcmp(field, "max_model_len") == 0;
+}
+
 /* Every field that the base has must be equal. One that only the new program knows is an option
-   that the suite's command line leaves at its default. */
-static void compare_objects(
-	struct gate_verdict *verdict, const cJSON *base, const cJSON *value, bool is_simulation)
+   that the suite's command line leaves at its default. of_filled: those that a run fills in, else
+   the others, which may be the cause of these. */
+static void compare_objects(struct gate_verdict *verdict, const cJSON *base, const cJSON *value,
+	bool is_simulation, bool of_filled)
 {
 	for (const cJSON *item = base->child; item != NULL; item = item->next) {
 		const cJSON *twin = cJSON_GetObjectItemCaseSensitive(value, item->string);
-		if ((twin != NULL && cJSON_Compare(item, twin, true)) ||
+		if (is_filled_in(item->string) != of_filled ||
+			(twin != NULL && cJSON_Compare(item, twin, true)) ||
 			(is_simulation && is_of_runner(item->string))) {
 			continue;
 		}
@@ -73,6 +81,7 @@ static void compare_objects(
 		add_json_value(text, twin);
 		text_add(text, ", the baseline's is ");
 		add_json_value(text, item);
+		text_add(text, of_filled ? " (a run fills it in where no option gives it)" : "");
 	}
 }
 
@@ -105,6 +114,8 @@ static void judge_identity(struct gate_verdict *verdict, const struct evidence *
 	const struct evidence *value, bool is_simulation)
 {
 	const cJSON *base_root = base->summary.node, *root = value->summary.node;
+	const cJSON *base_config = cJSON_GetObjectItemCaseSensitive(base_root, SUMMARY_CONFIG);
+	const cJSON *config = cJSON_GetObjectItemCaseSensitive(root, SUMMARY_CONFIG);
 
 	if (strcmp(base->trace_xxh64, value->trace_xxh64) != 0) {
 		struct text *text = verdict_add(verdict, GATE_INVALID);
@@ -113,8 +124,8 @@ static void judge_identity(struct gate_verdict *verdict, const struct evidence *
 		text_add(text, ", the baseline's is ");
 		text_add(text, base->trace_xxh64);
 	}
-	compare_objects(verdict, cJSON_GetObjectItemCaseSensitive(base_root, SUMMARY_CONFIG),
-		cJSON_GetObjectItemCaseSensitive(root, SUMMARY_CONFIG), is_simulation);
+	compare_objects(verdict, base_config, config, is_simulation, false);
+	compare_objects(verdict, base_config, config, is_simulation, true);
 	judge_profile(verdict, base_root, root);
 }
 
@@ -316,24 +327,35 @@ static bool judge_limit(struct gate_verdict *verdict, const struct metric_limit 
 	return is_moved;
 }
 
-/* A case whose limits have no figure would pass whatever happens. */
+/* Names the limits whose figure no side has: they hold whatever happens. base: NULL where the case
+   has none. */
 static void tell_unjudged(struct gate_verdict *verdict, const struct limit_list *list,
 	const struct evidence *base, const struct evidence *value)
 {
 	double figures[SUITE_REPEATS_MAX];
+	bool has_figure[METRIC_LIMITS_MAX] = {false};
+	struct text *text = NULL;
+	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < list->count; i++) {
 		const struct metric *metric = list->limits[i].metric;
-		if (evidence_figures(base, metric, figures) > 0 ||
-			evidence_figures(value, metric, figures) > 0) {
-			return;
+		has_figure[i] = (base != NULL && evidence_figures(base, metric, figures) > 0) ||
+				evidence_figures(value, metric, figures) > 0;
+		if (has_figure[i]) {
+			continue;
 		}
+		text = text == NULL ? verdict_add(verdict, GATE_PASS) : text;
+		text_add(text, count++ == 0 ? "" : ", ");
+		limit_add_expression(text, &list->limits[i]);
 	}
-	if (list->count > 0) {
-		text_format(verdict_add(verdict, GATE_PASS),
-			"no limit says anything: neither the baseline nor this run has %s",
-			list->count == 1 ? list->limits[0].metric->name : "their figures");
+	if (text == NULL) {
+		return;
 	}
+	text_add(text, count == 1 ? " is not judged: " : " are not judged: ");
+	text_add(text, base == NULL ? "this run does not have "
+				    : "neither the baseline nor this run has ");
+	text_add(text, count == 1 ? "the figure" : "the figures");
+	limits_add_options(text, list, has_figure);
 }
 
 static void judge_limits(struct gate_verdict *verdict, const struct limit_list *list,
@@ -341,7 +363,6 @@ static void judge_limits(struct gate_verdict *verdict, const struct limit_list *
 {
 	bool is_moved[LATENCY_COUNT] = {false};
 
-	tell_unjudged(verdict, list, base, value);
 	for (uint32_t i = 0; i < list->count; i++) {
 		enum latency_metric latency;
 		enum latency_statistic statistic;
@@ -459,8 +480,8 @@ static void judge_costs(struct gate_verdict *verdict, const struct suite_case *r
 	}
 }
 
-/* The figures of the recorded runs, those without a limit too, and how far the runs are apart. */
-static void note_recorded(struct gate_verdict *verdict, const struct evidence *base)
+/* The base's figures, those without a limit too, and how far its runs are apart. */
+static void note_bases(struct gate_verdict *verdict, const struct evidence *base)
 {
 	double runs[SUITE_REPEATS_MAX];
 
@@ -478,6 +499,11 @@ static void note_recorded(struct gate_verdict *verdict, const struct evidence *b
 			figure->spread = fmax(figure->spread, fabs(runs[j] / figure->base - 1));
 		}
 	}
+	for (uint32_t i = 0; i < COST_COUNT; i++) {
+		if (base->costs.counts[i] > 0) {
+			note_base(verdict, gate_cost_names[i], gate_costs_mean(&base->costs, i));
+		}
+	}
 }
 
 void judge_case(struct gate_verdict *verdict, const struct suite_case *rules,
@@ -490,17 +516,28 @@ void judge_case(struct gate_verdict *verdict, const struct suite_case *rules,
 	bool is_simulation = rules->recorded_count > 0 && base->is_computed && !value->is_computed;
 	judge_identity(verdict, base, value, is_simulation);
 	if (verdict->status == GATE_INVALID) {
+		note_bases(verdict, base);
 		return;
 	}
 	verdict->is_simulation = is_simulation;
 	if (is_simulation) {
-		note_recorded(verdict, base);
+		note_bases(verdict, base);
 	} else {
 		judge_decisions(verdict, base, value);
 	}
 	judge_limits(verdict, &rules->limits, base, value, is_simulation);
 	judge_accounts(verdict, base, value);
 	judge_costs(verdict, rules, base, value, is_same_machine);
+	tell_unjudged(verdict, &rules->limits, base, value);
+}
+
+void judge_new_case(
+	struct gate_verdict *verdict, const struct suite_case *rules, const struct evidence *value)
+{
+	text_add(verdict_add(verdict, GATE_NEW), "not in the baseline");
+	if (!rules->ignores_decisions) {
+		tell_unjudged(verdict, &rules->limits, NULL, value);
+	}
 }
 
 static void note(

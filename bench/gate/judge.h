@@ -72,9 +72,16 @@ void verdict_note_figures(
    A simulation of a recorded base (`recorded` of the suite) is judged by its limits alone: it may
    decide otherwise, since its steps take other times, and no figure is better than the real one.
 
+   Where trace, profile or settings are not the base's, the case is INVALID and nothing else is
+   judged; its figures have the base's beside them.
+
    is_same_machine: the base's costs were measured on this machine, with this compiler. Else they
    are shown and not judged, unless the environments agree. */
 void judge_case(struct gate_verdict *verdict, const struct suite_case *rules,
 	const struct evidence *base, const struct evidence *value, bool is_same_machine);
+
+/* A case that the baseline does not have. */
+void judge_new_case(
+	struct gate_verdict *verdict, const struct suite_case *rules, const struct evidence *value);
 
 #endif

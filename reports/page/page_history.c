@@ -11,13 +11,16 @@
 
 enum { SHOWN_CHANGES_MAX = 500, SHOWN_RUNS_MAX = 50 };
 
-/* A case of the last run. */
+/* A case with the verdict of the last run that has it. */
 struct shown_case {
 	const char *name;
 	enum gate_status status;
-	uint32_t since; /* run from which on it has this verdict */
-	uint32_t worse; /* figures whose last change of level is for the worse */
-	uint32_t place; /* in the last run */
+	uint32_t last;	    /* the run of the verdict */
+	uint32_t since;	    /* run from which on the case has it */
+	uint32_t run_count; /* of the case, from there on */
+	bool is_all;	    /* these are all of its runs */
+	uint32_t worse;	    /* figures whose last change of level is for the worse */
+	uint32_t place;	    /* in the history's cases */
 };
 
 /* The commit of a run and its date. */
@@ -29,7 +32,7 @@ static void add_run(struct text *page, const struct history_run *run)
 	text_add(page, ")");
 }
 
-/* ---- cases of the last run ---- */
+/* ---- cases and their last verdicts ---- */
 
 static uint32_t worse_figures(const struct history_file *history, const char *name)
 {
@@ -60,28 +63,37 @@ static int by_urgency(const void *a, const void *b)
 				    : (x->place > y->place) - (x->place < y->place);
 }
 
-static uint32_t find_cases(const struct history_file *history, struct shown_case **out)
+/* Runs that lack the case are skipped. */
+static struct shown_case find_case(const struct history_file *history, uint32_t place)
 {
-	const struct history_run *last = &history->runs[history->count - 1];
-	uint32_t count = 0;
+	const struct history_case *own = &history->cases[place];
+	struct shown_case out = {.name = own->name,
+		.status = history_verdict(&history->runs[own->run], own->name),
+		.last = own->run,
+		.is_all = true,
+		.worse = worse_figures(history, own->name),
+		.place = place};
 
-	*out = memory_take((size_t)cJSON_GetArraySize(last->cases) + 1, sizeof(**out));
-	for (const cJSON *one = last->cases->child; one != NULL; one = one->next) {
-		uint32_t since = history->count - 1;
-		enum gate_status status = history_verdict(last, one->string);
-		while (since > 0 &&
-			history_verdict(&history->runs[since - 1], one->string) == status) {
-			since--;
+	for (uint32_t run = own->run + 1; run-- > 0 && out.is_all;) {
+		enum gate_status status = history_verdict(&history->runs[run], own->name);
+		if (status == out.status) {
+			out.since = run;
+			out.run_count++;
 		}
-		(*out)[count] = (struct shown_case){.name = one->string,
-			.status = status,
-			.since = since,
-			.worse = worse_figures(history, one->string),
-			.place = count};
-		count++;
+		out.is_all = status == out.status || status == GATE_STATUS_COUNT;
 	}
-	qsort(*out, count, sizeof(**out), by_urgency);
-	return count;
+	return out;
+}
+
+static struct shown_case *find_cases(const struct history_file *history)
+{
+	struct shown_case *cases = memory_take((size_t)history->case_count + 1, sizeof(*cases));
+
+	for (uint32_t i = 0; i < history->case_count; i++) {
+		cases[i] = find_case(history, i);
+	}
+	qsort(cases, history->case_count, sizeof(*cases), by_urgency);
+	return cases;
 }
 
 /* ---- head ---- */
@@ -114,7 +126,7 @@ static void add_head(
 static void add_verdict(struct text *page, const struct history_file *history,
 	const struct shown_case *cases, uint32_t count)
 {
-	uint32_t counts[GATE_STATUS_COUNT] = {0}, worse = 0, worse_cases = 0;
+	uint32_t counts[GATE_STATUS_COUNT] = {0}, worse = 0, worse_cases = 0, others = 0;
 	const char *separator = "";
 	int cost = 0;
 
@@ -122,6 +134,7 @@ static void add_verdict(struct text *page, const struct history_file *history,
 		counts[cases[i].status]++;
 		worse += cases[i].worse;
 		worse_cases += cases[i].worse > 0;
+		others += cases[i].last + 1 < history->count;
 		cost = gate_status_costs[cases[i].status] > cost
 			       ? gate_status_costs[cases[i].status]
 			       : cost;
@@ -137,6 +150,12 @@ static void add_verdict(struct text *page, const struct history_file *history,
 	text_add(page, count == 0 ? "No case" : "");
 	text_add(page, "</p>\n<p class=\"facts\">The last run: ");
 	add_run(page, &history->runs[history->count - 1]);
+	if (others > 0) {
+		text_format(page, ", which has %u of %u cases; %s own last run", count - others,
+			count,
+			word_of_count(
+				others, "the other is as in its", "the others are as in their"));
+	}
 	if (worse == 0) {
 		text_add(page, ". No figure is worse than in the level before its own.");
 	} else {
@@ -181,11 +200,20 @@ static void add_changed(
 	text_deinit(&words);
 }
 
+/* The commit of a run and its date in a cell. */
+static void add_run_cell(struct text *page, const struct history_run *run)
+{
+	text_add(page, "<td class=\"words\">");
+	text_add_escaped(page, run->commit);
+	text_add(page, " <small>");
+	text_add_escaped(page, run->date);
+	text_add(page, "</small></td>");
+}
+
 static void add_case(
 	struct text *page, const struct history_file *history, const struct shown_case *one)
 {
 	int cost = gate_status_costs[one->status];
-	uint32_t runs = history->count - one->since;
 
 	text_add(page, "<tr><th scope=\"row\">");
 	text_add_escaped(page, one->name);
@@ -197,26 +225,28 @@ static void add_case(
 	text_add(page, "</td>");
 	add_changed(page, history, one->name, -1);
 	add_changed(page, history, one->name, 1);
+	add_run_cell(page, &history->runs[one->last]);
 	text_add(page, "<td class=\"words\">");
 	text_add_escaped(page, history->runs[one->since].commit);
 	text_add(page, ", ");
-	text_add_count(page, runs, "run", "runs");
-	text_add(page, one->since == 0 ? " (all)</td></tr>\n" : "</td></tr>\n");
+	text_add_count(page, one->run_count, "run", "runs");
+	text_add(page, one->is_all ? " (all)</td></tr>\n" : "</td></tr>\n");
 }
 
 static void add_last(struct text *page, const struct history_file *history)
 {
-	struct shown_case *cases;
-	uint32_t count = find_cases(history, &cases);
+	struct shown_case *cases = find_cases(history);
 
-	add_verdict(page, history, cases, count);
+	add_verdict(page, history, cases, history->case_count);
 	page_table_open(page, "last", "Last run",
-		"What needs work comes first. A verdict is the gate's, by its baseline. Worse and "
-		"better are the last change of a figure's level, whatever its limit.");
+		"What needs work comes first. A verdict is the gate's, by its baseline, in the "
+		"last run that has the case. Worse and better are the last change of a figure's "
+		"level, whatever its limit.");
 	text_add(page, "<thead><tr><th scope=\"col\">Case</th><th scope=\"col\">Verdict</th>"
 		       "<th scope=\"col\">Worse</th><th scope=\"col\">Better</th>"
+		       "<th scope=\"col\">Last run</th>"
 		       "<th scope=\"col\">Verdict since</th></tr></thead>\n<tbody>\n");
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < history->case_count; i++) {
 		add_case(page, history, &cases[i]);
 	}
 	page_table_close(page);
@@ -337,7 +367,9 @@ static void add_method(struct text *page)
 		CHANGE_POINT_THRESHOLD);
 	text_format(page,
 		"A figure that equals its neighbour in more than half of the runs has no noise: "
-		"there every change of more than %g %% of the level is one.</p>\n",
+		"there every change of more than %g %% of the level is one. A run that is INVALID "
+		"for a case, since its settings are not the baseline's, is in no level of "
+		"it.</p>\n",
 		100 * CHANGE_POINT_FLOOR);
 }
 
@@ -371,13 +403,12 @@ static void add_changes(struct text *page, const struct history_file *history)
 
 static void add_levels(struct text *page, const struct history_file *history)
 {
-	static const char *const titles[] = {
-		"Case", "Last run", "Level", "Since", "Runs in it", "Level before", "Change", NULL};
+	static const char *const titles[] = {"Case", "Last run", "Run", "Level", "Since",
+		"Runs in it", "Level before", "Change", NULL};
 
 	page_table_open(page, "levels", "Levels",
-		"Every figure of the last run, the mean of its level, and the commit and the "
-		"number "
-		"of runs since which it has it.");
+		"Every figure of every case in the last run that has it and is not INVALID, the "
+		"mean of its level, and the commit and the number of runs since which it has it.");
 	add_columns(page, titles);
 	for (uint32_t i = 0; i < history->track_count; i++) {
 		const struct history_track *track = &history->tracks[i];
@@ -385,6 +416,7 @@ static void add_levels(struct text *page, const struct history_file *history)
 		uint32_t last = track->level_count - 1;
 		add_row_head(page, track);
 		add_value(page, format, track->values[track->count - 1]);
+		add_run_cell(page, &history->runs[track->runs[track->count - 1]]);
 		add_value(page, format, history_level_mean(track, last));
 		add_commit_cell(page, &history->runs[history_level_run(track, last)]);
 		add_value(page, NUMBER_COUNT, track->count - track->starts[last]);
@@ -411,7 +443,8 @@ static void add_run_value(
 	text_add(page, "<td>");
 	text_add_number(page, history_figure_of(figure).format, cJSON_IsNumber(value),
 		cJSON_IsNumber(value) ? value->valuedouble : 0);
-	text_add(page, "</td>");
+	bool is_invalid = cJSON_IsNumber(value) && history_verdict(run, name) == GATE_INVALID;
+	text_add(page, is_invalid ? " <small>INVALID</small></td>" : "</td>");
 }
 
 /* A row a run, a column for each case that has the figure. */

@@ -114,19 +114,27 @@ static void find_levels(struct history_track *track)
 	track->starts[count + 1] = track->count;
 }
 
-static const cJSON *figures_of(const struct history_run *run, const char *name)
+/* The figures of a case in each run (history->count): NULL where it lacks the case or is INVALID. */
+static void find_figures(
+	const cJSON **figures, const struct history_file *history, const char *name)
 {
-	return cJSON_GetObjectItemCaseSensitive(
-		cJSON_GetObjectItemCaseSensitive(run->cases, name), "figures");
+	for (uint32_t i = 0; i < history->count; i++) {
+		const struct history_run *run = &history->runs[i];
+		const cJSON *one = cJSON_GetObjectItemCaseSensitive(run->cases, name);
+		bool is_invalid = one != NULL && history_verdict(run, name) == GATE_INVALID;
+		figures[i] = one == NULL || is_invalid
+				     ? NULL
+				     : cJSON_GetObjectItemCaseSensitive(one, "figures");
+	}
 }
 
-static void find_track(struct history_track *track, const struct history_file *history)
+static void find_track(
+	struct history_track *track, const struct history_file *history, const cJSON **figures)
 {
 	track->values = memory_take(history->count, sizeof(*track->values));
 	track->runs = memory_take(history->count, sizeof(*track->runs));
 	for (uint32_t i = 0; i < history->count; i++) {
-		const cJSON *value = cJSON_GetObjectItemCaseSensitive(
-			figures_of(&history->runs[i], track->name), track->figure);
+		const cJSON *value = cJSON_GetObjectItemCaseSensitive(figures[i], track->figure);
 		if (cJSON_IsNumber(value)) {
 			track->runs[track->count] = i;
 			track->values[track->count++] = value->valuedouble;
@@ -135,28 +143,103 @@ static void find_track(struct history_track *track, const struct history_file *h
 	find_levels(track);
 }
 
+static bool has_number(const cJSON *figures)
+{
+	const cJSON *figure = figures == NULL ? NULL : figures->child;
+
+	while (figure != NULL && !cJSON_IsNumber(figure)) {
+		figure = figure->next;
+	}
+	return figure != NULL;
+}
+
+/* The tracks of a case. */
+static void add_tracks(struct history_file *history, size_t *capacity, const cJSON **figures,
+	const struct history_case *one)
+{
+	uint32_t end = one->run + 1;
+
+	find_figures(figures, history, one->name);
+	while (end > 0 && !has_number(figures[end - 1])) {
+		end--;
+	}
+	const cJSON *figure = end == 0 ? NULL : figures[end - 1]->child;
+	for (; figure != NULL; figure = figure->next) {
+		if (!cJSON_IsNumber(figure)) {
+			continue;
+		}
+		history->tracks = memory_grow(history->tracks, capacity, history->track_count + 1,
+			sizeof(*history->tracks));
+		struct history_track *track = &history->tracks[history->track_count++];
+		*track = (struct history_track){.name = one->name, .figure = figure->string};
+		find_track(track, history, figures);
+	}
+}
+
 static void find_tracks(struct history_file *history)
 {
+	const cJSON **figures = memory_take((size_t)history->count + 1, sizeof(*figures));
 	size_t capacity = 0;
 
-	if (history->count == 0) {
-		return;
+	for (uint32_t i = 0; i < history->case_count; i++) {
+		add_tracks(history, &capacity, figures, &history->cases[i]);
 	}
-	const struct history_run *last = &history->runs[history->count - 1];
-	for (const cJSON *one = last->cases->child; one != NULL; one = one->next) {
-		for (const cJSON *figure = figures_of(last, one->string)->child; figure != NULL;
-			figure = figure->next) {
-			if (!cJSON_IsNumber(figure)) {
-				continue;
-			}
-			history->tracks = memory_grow(history->tracks, &capacity,
-				history->track_count + 1, sizeof(*history->tracks));
-			struct history_track *track = &history->tracks[history->track_count++];
-			*track = (struct history_track){
-				.name = one->string, .figure = figure->string};
-			find_track(track, history);
+	free(figures);
+}
+
+/* ---- cases ---- */
+
+/* A case in a run, at its place there. */
+struct placed_case {
+	struct history_case one;
+	uint32_t place;
+};
+
+static int by_name(const void *a, const void *b)
+{
+	const struct placed_case *x = a, *y = b;
+	int names = strcmp(x->one.name, y->one.name);
+
+	return names != 0 ? names : (x->one.run < y->one.run) - (x->one.run > y->one.run);
+}
+
+static int by_last_run(const void *a, const void *b)
+{
+	const struct placed_case *x = a, *y = b;
+
+	return x->one.run != y->one.run ? (x->one.run < y->one.run) - (x->one.run > y->one.run)
+					: (x->place > y->place) - (x->place < y->place);
+}
+
+static void find_cases(struct history_file *history)
+{
+	struct placed_case *placed = NULL;
+	size_t capacity = 0, total = 0, count = 0;
+
+	for (uint32_t run = 0; run < history->count; run++) {
+		uint32_t place = 0;
+		for (const cJSON *one = history->runs[run].cases->child; one != NULL;
+			one = one->next) {
+			placed = memory_grow(placed, &capacity, total + 1, sizeof(*placed));
+			placed[total++] = (struct placed_case){{one->string, run}, place++};
 		}
 	}
+	if (total == 0) {
+		return;
+	}
+	qsort(placed, total, sizeof(*placed), by_name);
+	for (size_t i = 0; i < total; i++) {
+		if (count == 0 || strcmp(placed[i].one.name, placed[count - 1].one.name) != 0) {
+			placed[count++] = placed[i];
+		}
+	}
+	qsort(placed, count, sizeof(*placed), by_last_run);
+	history->cases = memory_take(count, sizeof(*history->cases));
+	for (size_t i = 0; i < count; i++) {
+		history->cases[i] = placed[i].one;
+	}
+	history->case_count = (uint32_t)count;
+	free(placed);
 }
 
 /* ---- the file ---- */
@@ -184,6 +267,7 @@ enum status history_file_open(struct history_file *out, const char *path, struct
 	sort_runs(out, ring);
 	free(ring);
 	if (status == STATUS_OK) {
+		find_cases(out);
 		find_tracks(out);
 	}
 	return status;
@@ -200,6 +284,7 @@ void history_file_close(struct history_file *history)
 		free(history->tracks[i].starts);
 	}
 	free(history->runs);
+	free(history->cases);
 	free(history->tracks);
 	*history = (struct history_file){.count = 0};
 }
@@ -215,6 +300,11 @@ enum gate_status history_verdict(const struct history_run *run, const char *name
 		status++;
 	}
 	return (enum gate_status)status;
+}
+
+bool history_is_of_last_run(const struct history_file *history, const struct history_track *track)
+{
+	return track->runs[track->count - 1] + 1 == history->count;
 }
 
 double history_level_mean(const struct history_track *track, uint32_t level)

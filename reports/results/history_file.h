@@ -19,7 +19,8 @@
 
    A verdict is a word of GATE_STATUS_LIST. Figures are metrics by the names of metric.h, in their
    units, and costs of GATE_COST_LIST; null where a run has no such figure. Other fields are
-   skipped.
+   skipped. A run need not have every case. Where a case is INVALID its settings are not the
+   baseline's: such figures are in no track.
 
    The latest HISTORY_RUNS_MAX lines are kept, all are checked. Limits: a line of
    HISTORY_LINE_BYTES_MAX, numbers of at most HISTORY_NUMBER_MAX in size. */
@@ -33,22 +34,33 @@ struct history_run {
 	const cJSON *cases;
 };
 
-/* One figure of one case over the runs that have it. Levels are the stretches between the points
-   of change_points.h. */
+/* One figure of one case over the runs that have it and are not INVALID. Levels are the stretches
+   between the points of change_points.h. */
 struct history_track {
-	const char *name, *figure; /* of the case; as the last run has them */
+	const char *name, *figure; /* of the case; a run's */
 	uint32_t count;		   /* >= 1 */
 	double *values;		   /* (count) */
-	uint32_t *runs;		   /* (count) ascending; the last one is the last of the history */
+	uint32_t *runs;		   /* (count) ascending */
 	uint32_t level_count;	   /* >= 1 */
 	uint32_t *starts; /* (level_count + 1) where in values a level begins; ends in count */
+};
+
+struct history_case {
+	const char *name; /* a run's */
+	uint32_t run;	  /* the last one that has the case */
 };
 
 struct history_file {
 	struct history_run *runs; /* (count) owned, the oldest first */
 	uint32_t count;
-	uint64_t line_count;	      /* of the file, those before the latest ones too */
-	struct history_track *tracks; /* (track_count) owned: each number of the last run */
+	uint64_t line_count; /* of the file, those before the latest ones too */
+	struct history_case
+		*cases; /* (case_count) owned: all, by their last runs, the latest first,
+				       then in the run's order */
+	uint32_t case_count;
+	/* (track_count) owned: in the order of cases, each number of the last run that has figures
+	   of the case and is not INVALID */
+	struct history_track *tracks;
 	uint32_t track_count;
 };
 
@@ -58,6 +70,9 @@ void history_file_close(struct history_file *history);
 
 /* The verdict of a case in a run; GATE_STATUS_COUNT: the run lacks the case. */
 enum gate_status history_verdict(const struct history_run *run, const char *name);
+
+/* Whether a track's last value is of the last run. */
+bool history_is_of_last_run(const struct history_file *history, const struct history_track *track);
 
 /* The mean of a level. */
 double history_level_mean(const struct history_track *track, uint32_t level);

@@ -89,6 +89,23 @@ struct result_value metric_value(const struct json_object *summary, const struct
 		.value = cJSON_IsNumber(node) ? node->valuedouble : 0};
 }
 
+const char *metric_options(const struct metric *metric)
+{
+	switch ((enum result_number)(metric - metrics_table)) {
+	case VALUE_SLO_TTFT:
+		return "--slo-ttft-ms";
+	case VALUE_SLO_TPOT:
+		return "--slo-tpot-ms";
+	case VALUE_SLO_E2E:
+		return "--slo-e2e-ms";
+	case VALUE_SLO_ATTAINED:
+	case VALUE_SLO_GOODPUT:
+		return "--slo-ttft-ms, --slo-tpot-ms or --slo-e2e-ms";
+	default:
+		return NULL;
+	}
+}
+
 /* ---- limits ---- */
 
 /* Reads [+-]NUMBER, and % or pt behind it where changes are allowed. */
@@ -164,12 +181,17 @@ enum status metric_limits_parse(const char *name, const char *text, bool is_rela
 	struct metric_limit *limits, uint32_t *count, struct error *error)
 {
 	for (*count = 0;;) {
-		size_t length = strcspn(text, ",");
+		size_t length = strcspn(text, ","), first = strspn(text, " \t"), end = length;
+		while (end > first && (text[end - 1] == ' ' || text[end - 1] == '\t')) {
+			end--;
+		}
 		if (*count == METRIC_LIMITS_MAX) {
 			return error_set(error, STATUS_USAGE, "%s: more than %d limits", name,
 				METRIC_LIMITS_MAX);
 		}
-		TRY(parse_limit(name, text, length, is_relative, &limits[*count], error));
+		first = first < end ? first : end;
+		TRY(parse_limit(
+			name, text + first, end - first, is_relative, &limits[*count], error));
 		*count += 1;
 		if (text[length] == '\0') {
 			return STATUS_OK;

@@ -165,6 +165,10 @@ struct result_value {
 /* The metric's value in a summary; none if it is null or absent. */
 struct result_value metric_value(const struct json_object *summary, const struct metric *metric);
 
+/* The options of `quire replay`, one of which a run needs to have the figure:
+   "--slo-ttft-ms, --slo-tpot-ms or --slo-e2e-ms". NULL: it hangs on none. */
+const char *metric_options(const struct metric *metric);
+
 /* ---- limits ---- */
 
 /* What a limit's number means: itself, in the metric's unit; a percentage by which a base may
@@ -181,7 +185,7 @@ struct metric_limit {
 enum { METRIC_LIMITS_MAX = 64 };
 
 /* Reads limits that are separated by commas, such as ttft.p99<=2000, output_tokens_per_s>=-2% or
-   hit_rate>=-0.5pt. Numbers have at most six decimals; percentages and points have a sign and are
+   hit_rate>=-0.5pt. Blanks beside a comma and at both ends are skipped. Numbers have at most six decimals; percentages and points have a sign and are
    read only where is_relative. limits: (METRIC_LIMITS_MAX). name: of the option or file, for
    errors. */
 enum status metric_limits_parse(const char *name, const char *text, bool is_relative,

@@ -116,7 +116,11 @@ Test(gate, what_is_another_run_is_invalid)
 	/* another engine, the same trace */
 	write_suite(folder, SUITE(SMALL("one", " --policy prefill-first --max-num-batched-tokens "
 					       "512") ", " SMALL("two", " --seed 7")));
-	require_gate(folder, "", 2, WORDS("policy is \"prefill-first\"", "1 PASS, 1 INVALID"));
+	require_gate(folder, "", 2,
+		WORDS("policy is \"prefill-first\"", ", not judged", "1 PASS, 1 INVALID",
+			"(quire compare shows what a setting changes, --against PROGRAM judges a "
+			"program with the present settings, --update makes the present case the "
+			"baseline)"));
 	close_folder(folder);
 }
 

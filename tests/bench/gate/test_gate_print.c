@@ -131,6 +131,38 @@ Test(gate_print, junit_has_times_and_failures)
 		"  <testcase name=\"other\" time=\"0.000\"/>\n</testsuite>\n");
 }
 
+/* Of other settings the figures of both sides are shown, wherever findings are. */
+Test(gate_print, figures_of_other_settings_are_shown_unjudged)
+{
+#define FINDING "seed is 2"
+#define TIME "ttft.p99 40.0\u00a0ms to 50.0\u00a0ms (+25.0\u00a0%), not judged"
+#define COST "peak_memory 3000000 to 4500000 (+50.0\u00a0%), not judged"
+	gate.verdicts = &verdicts[3];
+	gate.count = 1;
+	memset(gate.counts, 0, sizeof(gate.counts));
+	gate.counts[GATE_INVALID] = 1;
+	verdicts[3].is_simulation = false;
+	verdicts[3].figures[1] = figure_of("peak_memory", 4500000, 3000000);
+	verdicts[3].figures[2] = (struct gate_figure){
+		.name = "preemptions", .metric = metric_find("preemptions"), .value = 7};
+	verdicts[3].figure_count = 3;
+	text_add(verdict_add(&verdicts[3], GATE_INVALID), FINDING);
+	require_printed(gate_print_text,
+		"other                    INVALID\n    " FINDING "\n    " TIME "\n    " COST
+		"\n    preemptions 7, not judged\n\n1 INVALID; 65.9 s\n");
+	require_printed(gate_print_markdown,
+		"### quire gate: 1 INVALID\n\n| case | verdict | found |\n|---|---|---|\n"
+		"| other | **INVALID** | " FINDING "<br>" TIME "<br>" COST
+		"<br>preemptions 7, not judged |\n\n");
+	require_printed(gate_print_junit,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		"<testsuite name=\"quire gate\" tests=\"1\" failures=\"1\">\n"
+		"  <testcase name=\"other\" time=\"0.000\">\n    <failure "
+		"message=\"INVALID\">" FINDING "; " TIME "; " COST
+		"; preemptions 7, not judged</failure>\n"
+		"  </testcase>\n</testsuite>\n");
+}
+
 Test(gate_print, annotations_are_of_cases_that_did_not_pass)
 {
 	require_printed(gate_print_annotations,

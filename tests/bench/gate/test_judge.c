@@ -163,10 +163,13 @@ Test(judge, limits_on_figures_that_a_side_lacks)
 {
 	add_limits("ttft.p99<=+5%,hit_rate>=-1pt,preemptions<=2");
 	require_verdict(true, GATE_PASS,
-		"no limit says anything: neither the baseline nor this run has their figures\n");
+		"ttft.p99<=+5%, hit_rate>=-1pt, preemptions<=2 are not judged: neither the "
+		"baseline nor this run has the figures\n");
 	set(&value, "ttft.p99", 1, (const double[]){3});
 	require_verdict(true, GATE_PASS,
-		"ttft.p99 is not judged: the baseline does not have it, --update adds it\n");
+		"ttft.p99 is not judged: the baseline does not have it, --update adds it\n"
+		"hit_rate>=-1pt, preemptions<=2 are not judged: neither the baseline nor this run "
+		"has the figures\n");
 	require_equal(verdict.figure_count, 1);
 	require(!verdict.figures[0].has_base && verdict.figures[0].value == 3, "%g",
 		verdict.figures[0].value);
@@ -178,10 +181,64 @@ Test(judge, limits_on_figures_that_a_side_lacks)
 		"preemptions \u2013 to 3, limit preemptions<=2\n");
 }
 
+/* One judged limit does not hide another, and who has set no SLO is told the options. */
+Test(judge, a_limit_that_judges_nothing_is_named)
+{
+	add_limits("goodput>=-2%,ttft.p99<=+5%,attained>=0.9,hit_rate>=-1pt");
+	set(&base, "ttft.p99", 1, (const double[]){3});
+	set(&value, "ttft.p99", 1, (const double[]){3});
+	require_verdict(true, GATE_PASS,
+		"goodput>=-2%, attained>=0.9, hit_rate>=-1pt are not judged: neither the baseline "
+		"nor this run has the figures; goodput needs --slo-ttft-ms, --slo-tpot-ms or "
+		"--slo-e2e-ms\n");
+	set(&value, "attained", 1, (const double[]){0.95});
+	set(&base, "hit_rate", 1, (const double[]){0.5});
+	set(&value, "hit_rate", 1, (const double[]){0.5});
+	require_verdict(true, GATE_PASS,
+		"goodput>=-2% is not judged: neither the baseline nor this run has the figure; "
+		"goodput needs --slo-ttft-ms, --slo-tpot-ms or --slo-e2e-ms\n");
+	verdict_close(&verdict);
+	verdict.status = GATE_PASS;
+	judge_new_case(&verdict, &rules, &value.evidence);
+	require_equal(verdict.status, GATE_NEW);
+	require_equal(verdict.count, 2);
+	cr_assert_str_eq(verdict.findings[0].bytes, "not in the baseline");
+	cr_assert_str_eq(verdict.findings[1].bytes,
+		"goodput>=-2% is not judged: this run does not have the figure; goodput needs "
+		"--slo-ttft-ms, --slo-tpot-ms or --slo-e2e-ms");
+	verdict_close(&verdict);
+	rules.ignores_decisions = true;
+	judge_new_case(&verdict, &rules, &value.evidence);
+	require_equal(verdict.count, 1);
+}
+
+/* Settings that somebody chose come before those that a run fills in, and what they change stands
+   beside them. */
+Test(judge, another_setting_is_shown_with_its_figures)
+{
+	add_limits("ttft.p99<=+5%,ttft.p50<=+5%");
+	rules.measures[COST_PEAK_MEMORY] = true;
+	gate_costs_add(&base.evidence.costs, COST_PEAK_MEMORY, 3e6);
+	gate_costs_add(&value.evidence.costs, COST_PEAK_MEMORY, 9e6);
+	set(&base, "ttft.p99", 1, (const double[]){8});
+	set(&value, "ttft.p99", 1, (const double[]){12});
+	set(&value, "ttft.p50", 1, (const double[]){4});
+	open_summary(&base, "{\"config\": {\"kv_blocks\": 4498, \"max_num_seqs\": 512}}");
+	open_summary(&value, "{\"config\": {\"kv_blocks\": 4518, \"max_num_seqs\": 4}}");
+	require_verdict(true, GATE_INVALID,
+		"max_num_seqs is 4, the baseline's is 512\n"
+		"kv_blocks is 4518, the baseline's is 4498 (a run fills it in where no option "
+		"gives it)\n");
+	require_equal(verdict.figure_count, 3);
+	require(verdict.figures[0].has_base && verdict.figures[0].base == 8, "ttft.p99");
+	require(!verdict.figures[1].has_base, "ttft.p50");
+	require(verdict.figures[2].has_base && verdict.figures[2].base == 3e6, "peak_memory");
+}
+
 /* The shares of both sides stand in their places; a latency is told of once. */
 Test(judge, a_latency_that_moved_is_told_with_its_requests)
 {
-	add_limits("ttft.p99<=+5%,ttft.p50<=+5%,tpot.p50<=+5%");
+	add_limits("ttft.p99<=+5%,ttft.p50<=+5%");
 	set(&base, "ttft.p99", 1, (const double[]){8});
 	set(&value, "ttft.p99", 1, (const double[]){12});
 	set(&base, "ttft.p50", 1, (const double[]){1});
@@ -208,7 +265,7 @@ Test(judge, simulations_of_recorded_runs_are_never_better)
 	base.evidence.is_computed = true;
 	value.evidence.result_hash = "r2";
 	open_summary(&value, "{\"config\": {\"runner\": \"cuda\", \"gpu\": \"h\", \"seed\": 1}}");
-	add_limits("ttft.p99<=+5%,ttft.p50<=+5%");
+	add_limits("ttft.p99<=+5%");
 	set(&base, "ttft.p99", 1, (const double[]){8});
 	set(&value, "ttft.p99", 1, (const double[]){4});
 	require_verdict(true, GATE_PASS, "");
@@ -231,8 +288,12 @@ static void require_field(const char *name, bool is_of_runner)
 		open_summary(&value, text);
 		for (uint32_t is_computed = 0; is_computed < 2; is_computed++) {
 			base.evidence.is_computed = is_computed == 1;
-			snprintf(text, sizeof(text), "%s is %s, the baseline's is \"x\"\n", name,
-				is_absent ? "absent" : "\"y\"");
+			bool is_filled_in = strcmp(name, "kv_blocks") == 0 ||
+					    strcmp(name, "max_model_len") == 0;
+			snprintf(text, sizeof(text), "%s is %s, the baseline's is \"x\"%s\n", name,
+				is_absent ? "absent" : "\"y\"",
+				is_filled_in ? " (a run fills it in where no option gives it)"
+					     : "");
 			bool may = is_of_runner && is_computed == 1;
 			require_verdict(true, may ? GATE_PASS : GATE_INVALID, may ? "" : text);
 		}

@@ -347,6 +347,9 @@ static void body_limit(struct prop *prop, const void *context)
 	if (strpbrk(drawn.text, "+-s") != NULL || drawn.values[0] > numbers.high) {
 		return; /* signs and units are drawn apart; there is no upper end */
 	}
+	if (unit == 0 && strcmp(drawn.text, "1 ") == 0) {
+		return; /* a blank behind a limit is skipped */
+	}
 	snprintf(text, sizeof(text), "%s%s%s%s%s", metrics[metric],
 		is_least ? ">=" : "<=", signs[sign], drawn.text, units[unit]);
 	prop_log(prop, "%s", text);

@@ -12,8 +12,8 @@
 #include "tests/harness/require.h"
 
 /* The page of a gate's history, of drawn ones: one run alone or more than are shown, figures that
-   some runs lack, equal values and zeros, levels of any length. Levels are drawn too: where they
-   begin is tested elsewhere. */
+   some runs lack, cases that the last run lacks, equal values and zeros, levels of any length.
+   Levels are drawn too: where they begin is tested elsewhere, as which cases and runs count. */
 
 enum { RUNS_MOST = 60, CASES_MOST = 3, FIGURES = 3, TRACKS_MOST = CASES_MOST * FIGURES };
 
@@ -25,6 +25,7 @@ struct drawn_history {
 	struct history_file history;
 	struct history_run runs[RUNS_MOST];
 	struct history_track tracks[TRACKS_MOST];
+	struct history_case cases[CASES_MOST];
 	char commits[RUNS_MOST][16], dates[RUNS_MOST][16];
 	double values[TRACKS_MOST][RUNS_MOST];
 	uint32_t track_runs[TRACKS_MOST][RUNS_MOST], starts[TRACKS_MOST][RUNS_MOST + 1];
@@ -39,13 +40,12 @@ static void draw_run(struct prop *prop, struct drawn_history *drawn, uint32_t in
 	static const double values[] = {0, 0, 1, 1, 2.5, 80, 81};
 	struct history_run *run = &drawn->runs[index];
 	cJSON *root = cJSON_CreateObject(), *cases = cJSON_AddObjectToObject(root, "cases");
-	bool is_last = index + 1 == drawn->history.count;
 
 	snprintf(drawn->commits[index], sizeof(drawn->commits[index]), "c%04u", index);
 	snprintf(drawn->dates[index], sizeof(drawn->dates[index]), "d%u", index);
 	for (uint32_t i = 0; i < drawn->case_count; i++) {
-		if (!is_last && prop_chance(prop, 1, 5)) {
-			continue;
+		if (index > 0 && prop_chance(prop, 1, 5)) {
+			continue; /* the first run has all */
 		}
 		cJSON *one = cJSON_AddObjectToObject(cases, names[i]);
 		cJSON_AddStringToObject(one, "verdict",
@@ -74,6 +74,18 @@ static const cJSON *figure_in(const struct history_run *run, const char *name, c
 		cJSON_GetObjectItemCaseSensitive(one, "figures"), figure);
 }
 
+static const char *verdict_in(const struct history_run *run, const char *name)
+{
+	const cJSON *one = cJSON_GetObjectItemCaseSensitive(run->cases, name);
+
+	return one == NULL ? "" : cJSON_GetObjectItemCaseSensitive(one, "verdict")->valuestring;
+}
+
+static bool is_invalid_in(const struct history_run *run, const char *name)
+{
+	return strcmp(verdict_in(run, name), gate_status_words[GATE_INVALID]) == 0;
+}
+
 static void draw_track(
 	struct prop *prop, struct drawn_history *drawn, const char *name, uint32_t figure)
 {
@@ -88,7 +100,7 @@ static void draw_track(
 	drawn->figure[index] = figure;
 	for (uint32_t i = 0; i < drawn->history.count; i++) {
 		const cJSON *value = figure_in(&drawn->runs[i], name, figure_names[figure]);
-		if (value != NULL) {
+		if (value != NULL && !is_invalid_in(&drawn->runs[i], name)) {
 			track->values[track->count] = value->valuedouble;
 			track->runs[track->count++] = i;
 		}
@@ -99,6 +111,16 @@ static void draw_track(
 		}
 	}
 	track->starts[track->level_count] = track->count;
+}
+
+static uint32_t last_run_of(const struct drawn_history *drawn, const char *name)
+{
+	uint32_t run = drawn->history.count - 1;
+
+	while (verdict_in(&drawn->runs[run], name)[0] == '\0') {
+		run--;
+	}
+	return run;
 }
 
 static void draw_history(struct prop *prop, struct drawn_history *drawn)
@@ -113,10 +135,18 @@ static void draw_history(struct prop *prop, struct drawn_history *drawn)
 	for (uint32_t i = 0; i < drawn->history.count; i++) {
 		draw_run(prop, drawn, i);
 	}
-	const struct history_run *last = &drawn->runs[drawn->history.count - 1];
+	drawn->history.cases = drawn->cases;
+	drawn->history.case_count = drawn->case_count;
 	for (uint32_t i = 0; i < drawn->case_count; i++) {
+		uint32_t run = last_run_of(drawn, names[i]), from = run;
+		drawn->cases[i] = (struct history_case){names[i], run};
+		while (from > 0 && is_invalid_in(&drawn->runs[from], names[i])) {
+			from--;
+		}
 		for (uint32_t k = 0; k < FIGURES; k++) {
-			if (figure_in(last, names[i], figure_names[k]) != NULL) {
+			const struct history_run *own = &drawn->runs[from];
+			if (figure_in(own, names[i], figure_names[k]) != NULL &&
+				!is_invalid_in(own, names[i])) {
 				draw_track(prop, drawn, names[i], k);
 			}
 		}
@@ -227,6 +257,16 @@ static void require_changes(const struct drawn_history *drawn, const char *page)
 	require(!shown_table_next(&table), "more changes than there are");
 }
 
+static void require_run(const struct shown_table *table, const char *title,
+	const struct drawn_history *drawn, uint32_t run)
+{
+	char text[64];
+
+	snprintf(
+		text, sizeof(text), "%s <small>%s</small>", drawn->commits[run], drawn->dates[run]);
+	shown_table_require(table, title, text);
+}
+
 static void require_levels(const struct drawn_history *drawn, const char *page)
 {
 	struct shown_table table;
@@ -239,6 +279,7 @@ static void require_levels(const struct drawn_history *drawn, const char *page)
 		require(shown_table_next(&table), "a figure is missing");
 		require_head(&table, track);
 		require_number(&table, "Last run", format, true, track->values[track->count - 1]);
+		require_run(&table, "Run", drawn, track->runs[track->count - 1]);
 		require_number(&table, "Level", format, true, mean_of(track, last));
 		shown_table_require(&table, "Since", drawn->commits[track->runs[start]]);
 		require_number(&table, "Runs in it", NUMBER_COUNT, true, track->count - start);
@@ -250,6 +291,20 @@ static void require_levels(const struct drawn_history *drawn, const char *page)
 		}
 	}
 	require(!shown_table_next(&table), "more figures than there are");
+}
+
+/* One of other settings is marked. */
+static void require_run_value(const struct shown_table *table, const struct history_run *run,
+	const char *name, const char *figure)
+{
+	const cJSON *value = figure_in(run, name, figure);
+	struct text text = {0};
+
+	text_add_number(&text, history_figure_of(figure).format, value != NULL,
+		value == NULL ? 0 : value->valuedouble);
+	text_add(&text, value != NULL && is_invalid_in(run, name) ? " <small>INVALID</small>" : "");
+	shown_table_require(table, shown_name(name), text.bytes);
+	text_deinit(&text);
 }
 
 /* The latest 50 runs of a figure, the last first, and its cases beside each other. */
@@ -280,12 +335,9 @@ static void require_runs(const struct drawn_history *drawn, const char *page)
 			shown_table_require(&table, "Commit", head);
 			for (uint32_t i = 0; i < history->track_count; i++) {
 				const struct history_track *track = &history->tracks[i];
-				const cJSON *value =
-					figure_in(&drawn->runs[run], track->name, figure);
 				if (strcmp(track->figure, figure) == 0) {
-					require_number(&table, shown_name(track->name),
-						history_figure_of(figure).format, value != NULL,
-						value == NULL ? 0 : value->valuedouble);
+					require_run_value(
+						&table, &drawn->runs[run], track->name, figure);
 				}
 			}
 		}
@@ -317,33 +369,31 @@ static void require_changed(const struct drawn_history *drawn, const struct show
 	text_deinit(&text);
 }
 
-static const char *verdict_in(const struct history_run *run, const char *name)
-{
-	const cJSON *one = cJSON_GetObjectItemCaseSensitive(run->cases, name);
-
-	return one == NULL ? "" : cJSON_GetObjectItemCaseSensitive(one, "verdict")->valuestring;
-}
-
-/* Each case once, with the runs since which it has its verdict without a break. */
+/* Each case once, with the runs since which it has its verdict without a break; runs that lack it
+   are no break. */
 static void require_last(const struct drawn_history *drawn, const char *page)
 {
 	const struct history_run *runs = drawn->runs;
-	uint32_t last = drawn->history.count - 1;
 	struct shown_table table;
 
 	for (uint32_t i = 0; i < drawn->case_count; i++) {
+		uint32_t last = last_run_of(drawn, names[i]), since = last, count = 1, before = 0;
 		const char *verdict = verdict_in(&runs[last], names[i]);
-		uint32_t since = last;
 		char text[64];
 		shown_table_open(&table, strstr(page, "<section id=\"last\">"));
 		do {
 			require(shown_table_next(&table), "no row of %s", names[i]);
 		} while (strcmp(table.row.cells[0], shown_name(names[i])) != 0);
-		while (since > 0 && strcmp(verdict_in(&runs[since - 1], names[i]), verdict) == 0) {
-			since--;
+		for (uint32_t run = last; run-- > 0 && before == 0;) {
+			const char *word = verdict_in(&runs[run], names[i]);
+			bool is_same = strcmp(word, verdict) == 0;
+			since = is_same ? run : since;
+			count += is_same;
+			before += word[0] != '\0' && !is_same;
 		}
-		snprintf(text, sizeof(text), "%s, %u %s%s", drawn->commits[since], last + 1 - since,
-			since == last ? "run" : "runs", since == 0 ? " (all)" : "");
+		snprintf(text, sizeof(text), "%s, %u %s%s", drawn->commits[since], count,
+			count == 1 ? "run" : "runs", before == 0 ? " (all)" : "");
+		require_run(&table, "Last run", drawn, last);
 		shown_table_require(&table, "Verdict since", text);
 		snprintf(text, sizeof(text), ">%s</span>", verdict);
 		require_has(table.row.cells[shown_table_column(&table, "Verdict")], text);

@@ -227,13 +227,18 @@ static void draw_cases(struct drawn_case *cases, uint64_t *state)
 			.since = draw_below(state, DRAWN_RUNS),
 			.worse = draw_below(state, DRAWN_FIGURES + 1)};
 		own->better = draw_below(state, DRAWN_FIGURES + 1 - own->worse);
+		if (own->status == GATE_INVALID) {
+			own->worse = own->better = 0;
+		}
 	}
 }
 
-/* Figures rise, fall or stay at a run in the middle. */
+/* Figures rise, fall or stay at a run in the middle. Those of other settings are far off. */
 static void add_drawn_case(struct text *out, const struct drawn_case *own, uint32_t run)
 {
 	enum gate_status before = own->status == GATE_NEW ? GATE_FAILED : GATE_NEW;
+
+	bool is_invalid = own->status == GATE_INVALID && run >= own->since;
 
 	text_format(out, "%s\"case%u\":{\"verdict\":\"%s\",\"figures\":{",
 		own->index == 0 ? "" : ",", own->index,
@@ -241,7 +246,9 @@ static void add_drawn_case(struct text *out, const struct drawn_case *own, uint3
 	for (uint32_t i = 0; i < DRAWN_FIGURES; i++) {
 		int change = i < own->worse ? 1 : i < own->worse + own->better ? -1 : 0;
 		text_format(out, "%s\"%s\":%d", i == 0 ? "" : ",", drawn_figures[i],
-			run < DRAWN_RUNS / 2 ? 80 : 80 + 10 * change);
+			is_invalid	       ? 999
+			: run < DRAWN_RUNS / 2 ? 80
+					       : 80 + 10 * change);
 	}
 	text_add(out, "}}");
 }
@@ -352,6 +359,39 @@ Test(page_history, cases_are_sorted_by_what_needs_work, .timeout = 120)
 		}
 		free(page);
 	}
+}
+
+/* A run of one case, or of other settings, takes nothing from the page. */
+Test(page_history, a_run_of_one_case_leaves_the_others)
+{
+	static const char line[] = "{\"commit\":\"a%u\",\"date\":\"d%u\",\"cases\":{%s%s}}\n";
+	static const char *const alone[] = {"", "",
+		",\"two\":{\"verdict\":\"INVALID\",\"figures\":{\"ttft.p99\":555}}", "", ""};
+	const char *one = "\"one\":{\"verdict\":\"PASS\",\"figures\":{\"ttft.p99\":4}}";
+	const char *two = ",\"two\":{\"verdict\":\"PASS\",\"figures\":{\"ttft.p99\":80}}";
+	const char *file = path;
+	struct text text = {0};
+
+	for (uint32_t run = 0; run < 5; run++) {
+		text_format(&text, line, run, run, one, run < 2 ? two : alone[run]);
+	}
+	temporary_write(folder, "h.jsonl", text.bytes, path);
+	text_deinit(&text);
+	char *page = make_page(folder, &file, 1, "page.html");
+	require_has(page, "1 INVALID, 1 PASS</p>");
+	require_has(page, "The last run: a4 (d4), which has 1 of 2 cases; the other is as in its "
+			  "own last run. No figure");
+	const char *last = strstr(page, "id=\"last\"");
+	require_has(last, "<td class=\"words\">a2 <small>d2</small></td><td class=\"words\">a2, 1 "
+			  "run</td></tr>");
+	require_has(strstr(page, "id=\"levels\""),
+		"two <small>ttft.p99</small></th><td>80.0\u00a0ms</td><td class=\"words\">a1 "
+		"<small>d1</small></td><td>80.0\u00a0ms</td><td class=\"words\">a0</td><td>2</td>");
+	require_has(page, "two: 80.0\u00a0ms in its last run, a1 (d1); one level in 2 runs.");
+	require_has(page, "one: 4.00\u00a0ms in the last run; one level in 5 runs.");
+	require_has(strstr(page, "id=\"runs\""),
+		"<td>4.00\u00a0ms</td><td>555\u00a0ms <small>INVALID</small></td>");
+	free(page);
 }
 
 /* A figure that changes twice is worse or not by its last change, whatever the first was. */

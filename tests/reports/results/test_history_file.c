@@ -106,7 +106,7 @@ Test(history_file, levels_are_those_of_the_runs)
 	history_file_close(&history);
 }
 
-/* Runs may lack a case, or a figure of it; only what the last one has is told. */
+/* Runs may lack a case, or a figure of it; of a case only what its last run has is told. */
 Test(history_file, gaps_are_skipped)
 {
 	struct history_file history;
@@ -118,7 +118,7 @@ Test(history_file, gaps_are_skipped)
 					LINE(CASE("a", "\"e2e.p50\": 2, \"other\": 3, "
 						       "\"ttft.p50\": null")));
 	require_equal(history.count, 7);
-	require_equal(history.track_count, 2);
+	require_equal(history.track_count, 3);
 	const struct history_track *track = &history.tracks[0];
 	require_equal(track->count, 4);
 	require_equal(track->runs[1], 1);
@@ -126,10 +126,58 @@ Test(history_file, gaps_are_skipped)
 	require_equal(track->level_count, 2);
 	require_equal(history_level_run(track, 1), 6);
 	cr_assert_str_eq(history.tracks[1].figure, "other");
+	cr_assert(history_is_of_last_run(&history, track));
+	cr_assert_str_eq(history.tracks[2].name, "gone");
+	require_equal(history.tracks[2].count, 1);
+	cr_assert_not(history_is_of_last_run(&history, &history.tracks[2]));
 	cr_assert_eq(history_figure_of("other").better, 0);
 	cr_assert_str_eq(history_figure_of("peak_memory").unit, "bytes");
 	cr_assert_eq(history_figure_of("peak_memory").better, -1);
 	cr_assert_eq(history_figure_of("hit_rate").format, NUMBER_SHARE);
+	history_file_close(&history);
+}
+
+/* Those that the last run lacks stand behind its own, the later ones first. */
+Test(history_file, every_case_of_the_file_is_there)
+{
+	static const struct history_case cases[] = {{"b", 3}, {"a", 3}, {"late", 2}, {"c", 1}};
+	struct history_file history;
+
+	open_text(&history, LINE(CASE("c", "\"x\": 1") "," CASE("a", "\"x\": 1"))
+				    LINE(CASE("a", "\"x\": 1") "," CASE("c", "\"x\": 2"))
+					    LINE(CASE("late", "") "," CASE("b", "\"x\": 1"))
+						    LINE(CASE("b", "\"x\": 1") "," CASE("a", "")));
+	require_equal(history.case_count, 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		cr_assert_str_eq(history.cases[i].name, cases[i].name);
+		require_equal(history.cases[i].run, cases[i].run);
+	}
+	/* a's last run failed: its figures are those of the run before */
+	require_equal(history.track_count, 3);
+	require_equal(track_of(&history, "a", "x")->count, 2);
+	require_equal(track_of(&history, "c", "x")->count, 2);
+	history_file_close(&history);
+}
+
+#define OTHER(name, figures) "\"" name "\": {\"verdict\": \"INVALID\", \"figures\": {" figures "}}"
+
+/* Figures of other settings than the baseline's move no level, the last ones neither. */
+Test(history_file, invalid_runs_are_in_no_level)
+{
+	struct history_file history;
+
+	open_text(&history, LINE(CASE("a", "\"x\": 4") "," OTHER("b", "\"x\": 1"))
+				    LINE(OTHER("a", "\"x\": 999")) LINE(CASE("a", "\"x\": 4"))
+					    LINE(CASE("a", "\"x\": 4"))
+						    LINE(OTHER("a", "\"x\": 999, \"y\": 1")));
+	require_equal(history.case_count, 2);
+	require_equal(history.track_count, 1);
+	const struct history_track *track = &history.tracks[0];
+	require_equal(track->count, 3);
+	require_equal(track->runs[1], 2);
+	require_equal(track->level_count, 1);
+	cr_assert_eq(history_level_mean(track, 0), 4);
+	cr_assert_not(history_is_of_last_run(&history, track));
 	history_file_close(&history);
 }
 

@@ -138,11 +138,21 @@ Test(metric, limits_are_read)
 	cr_assert_not(metric_limit_holds(&limits[2], 0.4, 0.3949));
 }
 
+Test(metric, blanks_around_limits_are_skipped)
+{
+	cr_assert_eq(parse(" ttft.p99<=2000, tpot.p95<=50 ,\thit_rate>=0.3\t ", false), 3);
+	cr_assert_eq(limits[0].metric, metric_find("ttft.p99"));
+	cr_assert_float_eq(limits[0].amount, 2000, 0);
+	cr_assert_eq(limits[1].metric, metric_find("tpot.p95"));
+	cr_assert_float_eq(limits[1].amount, 50, 0);
+	cr_assert_eq(limits[2].metric, metric_find("hit_rate"));
+}
+
 Test(metric, what_is_no_limit_is_refused_in_a_line)
 {
 	static const char *const wrong[] = {"", "ttft.p99", "ttft.p99<2000",
 		"ttft.p99<=", "ttft.p99=2000", "tftt.p99<=1", "<=5", "ttft.p99<=x", "ttft.p99<=1,",
-		",", "ttft.p99<=0x10", "ttft.p99<=1e3", "ttft.p99<= 1", "ttft.p99<=+5",
+		",", "ttft.p99<=0x10", "ttft.p99<=1e3", "ttft.p99<= 1", "ttft.p99 <=1", " ", "ttft.p99<=1, ", " ,", "ttft.p99<=+5",
 		"ttft.p99<=5%", "ttft.p99<=+5pt", "hit_rate>=0.5pt", "ttft.p99<=%", "ttft.p99<=+",
 		"ttft.p99<=+%", "ttft.p99<=-1"};
 
