@@ -122,6 +122,7 @@ struct replay_recording {
 	bool is_calibrated; /* its times were calibrated */
 	bool is_wall_clock; /* steps started later than they could */
 	struct prefill_spread spread;
+	const char *trace_name; /* the text is the root's */
 	uint32_t readers; /* of a shared block; 0: not known */
 };
 enum status replay_config_from_recording(struct replay_config *config, const char *directory,

@@ -432,6 +432,7 @@ enum status replay_config_from_recording(struct replay_config *config, const cha
 	struct replay_recording *recording, struct error *error)
 {
 	struct json_document document = {0};
+	TRY(json_text(&section, SUMMARY_TRACE_NAME, &recording->trace_name, error));
 
 	memset(recording, 0, sizeof(*recording));
 	TRY(result_summary_open(&document, directory, error));
