@@ -293,3 +293,12 @@ void plan_print(struct text *text, const struct answers *answers)
 	print_probes(text, plan, plan->tracks[plan->states[best].main]);
 	print_configurations(text, answers);
 }
+void plan_note_positions(const struct plan *plan)
+{
+	bool is_noted = false;
+
+	for (uint32_t i = 0; i < plan->configuration_count && !is_noted; i++) {
+		is_noted = run_note_positions(&plan->configurations[i].run.config, NULL, stderr);
+	}
+}
+

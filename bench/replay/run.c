@@ -587,3 +587,25 @@ enum status run_replay(
 	outcome->fleet = (struct fleet_figures){0};
 	return run_outcome_status(outcome, error);
 }
+
+bool run_note_positions(
+	const struct replay_config *config, const struct model_config *model, FILE *file)
+{
+	struct model_config found;
+	struct error unknown = {0};
+
+	if (model == NULL) {
+		if (!config->given.max_model_len ||
+			model_config_find(config->model, &found, &unknown) != STATUS_OK) {
+			return false;
+		}
+		model = &found;
+	}
+	if (config->max_model_len <= model->max_position_embeddings) {
+		return false;
+	}
+	fprintf(file, "note: --max-model-len %llu is beyond the %u positions %s was made for\n",
+		(unsigned long long)config->max_model_len, model->max_position_embeddings,
+		model->name);
+	return true;
+}
