@@ -3,6 +3,8 @@
 #include "engine/policy.h"
 #include "engine/scheduler.h"
 
+#include <stdio.h>
+
 /* The rules of vLLM's scheduler (release 0.33). There are no phases: a request wants all its tokens
    computed, be they prompt, answer to be computed again, or one new token.
 
@@ -11,6 +13,27 @@
    2. A step that preempted admits no sequence.
    3. Else the waiting head is admitted while there are seats and tokens, if the blocks of its whole
       prompt are free. It takes those of its first chunk. */
+
+/* Says what would suffice. usable: blocks. */
+static enum status refuse_few_blocks(
+	const struct engine_config *config, uint32_t usable, struct error *error)
+{
+	uint64_t needed = u64_divide_up(config->max_model_len, config->block_size) +
+			  config->strategies.has_null_block;
+	uint64_t tokens = (uint64_t)usable * config->block_size;
+	char shorter[48] = "";
+
+	if (tokens > 0) {
+		snprintf(shorter, sizeof(shorter), ", --max-model-len %llu",
+			(unsigned long long)tokens);
+	}
+	return error_set(error, STATUS_USAGE,
+		"policy vllm needs KV blocks for one longest request: %u of kv-blocks can be used, "
+		"of %u %s each, and max-model-len is %u; --kv-blocks %llu%s or a larger "
+		"--block-size suffices",
+		usable, config->block_size, word_of_count(config->block_size, "token", "tokens"),
+		config->max_model_len, (unsigned long long)needed, shorter);
+}
 
 static enum status vllm_validate(const struct engine_config *config, struct error *error)
 {
@@ -27,15 +50,9 @@ static enum status vllm_validate(const struct engine_config *config, struct erro
 			"max-model-len (%u)",
 			config->max_num_batched_tokens, config->max_model_len);
 	}
-	if ((uint64_t)usable * config->block_size < config->max_model_len) {
-		return error_set(error, STATUS_USAGE,
-			"policy vllm needs KV blocks for one longest request: %u of kv-blocks can "
-			"be used, of %u %s each, and max-model-len is %u",
-			usable, config->block_size,
-			word_of_count(config->block_size, "token", "tokens"),
-			config->max_model_len);
-	}
-	return STATUS_OK;
+	return (uint64_t)usable * config->block_size < config->max_model_len
+		       ? refuse_few_blocks(config, usable, error)
+		       : STATUS_OK;
 }
 
 /* A prompt must leave room for a token. An answer that reaches max_model_len ends there. */

@@ -211,6 +211,7 @@ static enum status run_plan(struct plan_request *request, struct error *error)
 
 	if (status == STATUS_OK) {
 		plan_warn_of_memory(&plan);
+		plan_note_positions(&plan);
 	}
 	if (status == STATUS_OK && request->out != NULL) {
 		status = plan_folder_open(&folder, request->out, request->is_forced, error);

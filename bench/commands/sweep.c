@@ -26,7 +26,7 @@ static const char examples[] =
 	"  quire sweep chat.jsonl --grid 'max-num-seqs=64,128,256;policy=mixed,vllm' --out seats\n"
 	"  quire sweep chat.jsonl --grid 'kv-blocks=500:8000:x2' --slo-ttft-ms 2000 --out blocks\n"
 	"  quire sweep chat.jsonl --grid 'speedup=1:4:+0.5;gpu=h200,h100' --jobs 8 --out load\n"
-	"  mpirun -n 64 quire sweep chat.jsonl --grid 'seed=1:1000:+1' --out seeds\n";
+	"  mpirun -n 64 quire sweep chat.jsonl --grid 'resample-seed=1:1000:+1' --out draws\n";
 
 #define REQUEST(field) offsetof(struct sweep_request, field)
 

@@ -45,6 +45,10 @@ void configuration_apply(const struct configuration *configuration, struct repla
 			copy_option(row, &configuration->own, config);
 		}
 	}
+	/* The base of a grid over replicas has nothing to choose among. */
+	if (configuration->own.given.replicas && config->replicas == 1 && config->fleet == NULL) {
+		replay_config_drop_router(config);
+	}
 }
 
 /* ---- configurations ---- */

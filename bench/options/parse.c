@@ -63,6 +63,38 @@ static const struct option_synonym *find_synonym(
 	return NULL;
 }
 
+/* Whether the words between hyphens of `part` follow each other in the name. */
+static bool has_words(const char *name, const char *part)
+{
+	size_t bytes = strlen(part);
+
+	for (const char *at = name; bytes > 0 && (at = strstr(at, part)) != NULL; at++) {
+		bool begins = at == name || at[-1] == '-';
+		if (begins && (at[bytes] == '\0' || at[bytes] == '-')) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The only option whose name has these words, as slo-tpot-ms has tpot; NULL: there is none, or
+   several. */
+static const char *name_around(const struct command *command, const char *part)
+{
+	const char *found = NULL;
+	struct option option;
+
+	for (uint32_t i = 0; command_option(command, i, &option); i++) {
+		if (option.kind != OPTION_HEADING && has_words(option.name, part)) {
+			if (found != NULL) {
+				return NULL;
+			}
+			found = option.name;
+		}
+	}
+	return found;
+}
+
 static const char *nearest_name(const struct command *command, const char *name)
 {
 	const char *nearest = NULL;
@@ -88,7 +120,8 @@ static enum status unknown_option(const struct command *command, const char *nam
 		return error_set(
 			error, STATUS_USAGE, "unknown option --%s; %s", name, synonym->help);
 	}
-	const char *nearest = nearest_name(command, name);
+	const char *nearest = name_around(command, name);
+	nearest = nearest != NULL ? nearest : nearest_name(command, name);
 	if (nearest != NULL) {
 		return error_set(error, STATUS_USAGE, "unknown option --%s; did you mean --%s?",
 			name, nearest);

@@ -198,13 +198,26 @@ void binding_add_text(
 	}
 }
 
-void binding_add_misses(
-	struct text *text, const struct objective *objective, const struct probe_figures *figures)
+void binding_add_causes(
+	struct text *text, const struct probe_figures *figures, const char *before)
 {
 	static const char *const words[CAUSE_COUNT] = {
 		"miss TTFT", "miss TPOT", "miss E2E", "are not served"};
-	const char *comma = ": ";
 
+	for (uint32_t i = 0; i < CAUSE_COUNT; i++) {
+		uint64_t count = missed(figures, (enum cause)i);
+		if (count > 0) {
+			text_add(text, before);
+			text_add_number(text, NUMBER_COUNT, true, (double)count);
+			text_format(text, " %s", words[i]);
+			before = ", ";
+		}
+	}
+}
+
+void binding_add_misses(
+	struct text *text, const struct objective *objective, const struct probe_figures *figures)
+{
 	if (figures->judged.miss == MISS_OVERLOADED) {
 		text_add(text, "the engine is overloaded: its queue grows to the end of the "
 			       "arrivals; ");
@@ -220,13 +233,5 @@ void binding_add_misses(
 	text_format(text, "%.2f %%", 100 * (double)figures->attained / (double)figures->submitted);
 	text_add(text, slo_is_given(&objective->slo) ? " of the requests are within the limits"
 						     : " of the requests finish");
-	for (uint32_t i = 0; i < CAUSE_COUNT; i++) {
-		uint64_t count = missed(figures, (enum cause)i);
-		if (count > 0) {
-			text_add(text, comma);
-			text_add_number(text, NUMBER_COUNT, true, (double)count);
-			text_format(text, " %s", words[i]);
-			comma = ", ";
-		}
-	}
+	binding_add_causes(text, figures, ": ");
 }

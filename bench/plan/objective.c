@@ -155,6 +155,27 @@ static void raise_margin(struct objective_verdict *verdict, double margin)
 	verdict->margin = margin > verdict->margin ? margin : verdict->margin;
 }
 
+/* Refuses a limit on a figure that no load gives to runs of the trace: a hit rate without hash ids,
+   a time between tokens of answers of one. */
+static enum status check_exists(const struct metric_limit *limit, const struct run_outcome *outcome,
+	bool has_value, struct error *error)
+{
+	const struct metric *metric = limit->metric;
+	bool is_latency = strncmp(metric->section, "latency_ms", 10) == 0;
+	bool all_finish = outcome->measured_finished == outcome->measured_submitted;
+
+	if (metric == &metrics_table[VALUE_HIT_RATE] && !outcome->has_prompt_ids) {
+		return error_set(error, STATUS_INPUT,
+			"--slo %s: the trace %s does not say which prompts share tokens",
+			metric->name, outcome->trace_name);
+	}
+	if (is_latency && !has_value && all_finish) {
+		return error_set(error, STATUS_INPUT, "--slo %s: no request of the trace %s has one",
+			metric->name, outcome->trace_name);
+	}
+	return STATUS_OK;
+}
+
 static enum status judge_limits(const struct objective *objective,
 	const struct run_outcome *outcome, bool is_alone, struct objective_verdict *verdict,
 	struct error *error)
@@ -168,6 +189,9 @@ static enum status judge_limits(const struct objective *objective,
 		const struct metric_limit *limit = &objective->limits[i];
 		struct result_value value = metric_value(&root, limit->metric);
 		verdict->values[i] = value.has_value ? value.value : NAN;
+		if (check_exists(limit, outcome, value.has_value, error) != STATUS_OK) {
+			break;
+		}
 		if (is_alone && !judges_alone(limit)) {
 			continue;
 		}

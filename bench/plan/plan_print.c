@@ -1,5 +1,6 @@
 #include "bench/plan/plan_print.h"
 
+#include "bench/plan/binding.h"
 #include "bench/plan/replicates.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
@@ -79,6 +80,28 @@ static void print_probes(struct text *text, const struct plan *plan, const struc
 
 /* ---- the configurations ---- */
 
+/* Why a configuration has no answer, behind the word "none". */
+static void print_reason(
+	struct text *text, const struct plan *plan, const struct configuration_answer *own)
+{
+	const struct search_answer found = search_answer(own->track->search);
+
+	text_add(text, "  ");
+	if (found.fails_alone && own->alone != NULL) {
+		text_add(text, "with one request at a time, ");
+		binding_add_misses(text, &plan->objective, own->alone);
+	} else if (own->fail != NULL) {
+		char load[NUMBER_TEXT_BYTES];
+		knob_text(plan->knob, found.lowest_fail, load);
+		text_format(text, "at --%s %s, ", knobs[plan->knob].name, load);
+		binding_add_misses(text, &plan->objective, own->fail);
+	} else if (found.void_probe != SEARCH_NO_PROBE) {
+		text_add(text, own->track->probes[found.void_probe].failure);
+	} else {
+		text_add(text, "not known");
+	}
+}
+
 static void print_configuration(struct text *text, const struct answers *answers, uint32_t index)
 {
 	const struct plan_configuration_state *state = &answers->plan->states[index];
@@ -87,7 +110,9 @@ static void print_configuration(struct text *text, const struct answers *answers
 
 	text_format(text, "  %-4u %-40s", own->rank, state->name);
 	if (!own->is_found) {
-		text_format(text, " %10s\n", "none");
+		text_format(text, " %10s", "none");
+		print_reason(text, answers->plan, own);
+		text_add(text, "\n");
 		return;
 	}
 	text_format(
@@ -267,6 +292,15 @@ void plan_warn_of_memory(const struct plan *plan)
 				word_of_count(state->kv_blocks, "block is", "blocks are"),
 				state->gpu, (unsigned long long)state->found_kv_blocks);
 		}
+	}
+}
+
+void plan_note_positions(const struct plan *plan)
+{
+	bool is_noted = false;
+
+	for (uint32_t i = 0; i < plan->configuration_count && !is_noted; i++) {
+		is_noted = run_note_positions(&plan->configurations[i].run.config, NULL, stderr);
 	}
 }
 

@@ -12,4 +12,7 @@ void plan_print(struct text *text, const struct answers *answers);
    */
 void plan_warn_of_memory(const struct plan *plan);
 
+/* Likewise one line for the first that takes longer requests than its model was made for. */
+void plan_note_positions(const struct plan *plan);
+
 #endif

@@ -41,9 +41,9 @@ static void drop_router(struct replay_config *config)
 {
 	struct replay_given *given = &config->given;
 
-	given->router = given->router_option = given->router_view = false;
+	replay_config_drop_router(config);
 	given->router_queue = given->replica_limit = given->outages = false;
-	config->router_option = config->outages = NULL;
+	config->outages = NULL;
 	config->router_queue = NO_ROUTER_QUEUE_LIMIT;
 	config->replica_limit = 0;
 }

@@ -88,6 +88,10 @@ enum status replay_config_rank_count_check(uint64_t ranks, struct error *error);
 enum status replay_config_ranks_check(
 	const struct replay_config *config, const struct model_config *model, struct error *error);
 
+/* Takes away which replica gets a request, for a run of one: router, router_option and router_view
+   are then as in a run that was given none. */
+void replay_config_drop_router(struct replay_config *config);
+
 /* Fills in the limits that were not given and depend on the model or on other options. */
 void replay_config_complete(struct replay_config *config, const struct model_config *model);
 
@@ -118,6 +122,7 @@ void replay_config_words(const struct replay_config *config, struct text *text);
    not give are set from it; given ones must agree with it. */
 struct replay_recording {
 	struct cJSON *root; /* owns the texts that config points to */
+	const char *trace_name; /* the text is the root's */
 	char trace_xxh64[17];
 	bool is_calibrated; /* its times were calibrated */
 	bool is_wall_clock; /* steps started later than they could */

@@ -353,6 +353,21 @@ static enum status set_default(
 	return STATUS_OK;
 }
 
+void replay_config_drop_router(struct replay_config *config)
+{
+	static const char *const names[] = {"router", "router-option", "router-view"};
+
+	for (uint32_t i = 0; i < ROW_COUNT; i++) {
+		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+			struct error none = {0};
+			if (strcmp(rows[i].name, names[k]) == 0) {
+				check(set_default(&rows[i], config, &none) == STATUS_OK);
+				*(bool *)((char *)config + rows[i].given_offset) = false;
+			}
+		}
+	}
+}
+
 static enum status adopt_values(
 	struct replay_config *config, const struct json_object *recorded, struct error *error)
 {
@@ -417,6 +432,7 @@ static enum status read_recording(struct replay_config *config,
 
 	TRY(json_root(&root, document, error));
 	TRY(json_object(&root, SUMMARY_TRACE, &section, error));
+	TRY(json_text(&section, SUMMARY_TRACE_NAME, &recording->trace_name, error));
 	TRY(json_text(&section, SUMMARY_TRACE_XXH64, &hash, error));
 	snprintf(recording->trace_xxh64, sizeof(recording->trace_xxh64), "%s", hash);
 	TRY(json_bool(&root, SUMMARY_CALIBRATED, &recording->is_calibrated, error));

@@ -95,6 +95,27 @@ static enum status take_recording(struct run *run, struct error *error)
 	return STATUS_OK;
 }
 
+/* A tape is of one trace. Before the run, since another one's first step differs already. */
+static enum status check_recorded_trace(const struct run *run, struct error *error)
+{
+	const struct replay_recording *recording = &run->recording;
+	const char *path = run->request->trace_path;
+	uint64_t hash = 0;
+	char text[17];
+
+	TRY(input_hash(path, INPUT_FILE_OR_PIPE, &hash, error));
+	snprintf(text, sizeof(text), "%016llx", (unsigned long long)hash);
+	if (strcmp(text, recording->trace_xxh64) == 0) {
+		return STATUS_OK;
+	}
+	bool is_namesake = strcmp(path_name(path), recording->trace_name) == 0;
+	return error_set(error, STATUS_INPUT,
+		"%.200s: not the trace of the recorded run: the tape is of %s%.128s; XXH64 is %s, "
+		"recorded was %s",
+		path, is_namesake ? "another " : "", recording->trace_name, text,
+		recording->trace_xxh64);
+}
+
 /* What the options mean together: rows of the trace, and the model. */
 static enum status combine_options(struct run *run, struct error *error)
 {
@@ -186,6 +207,7 @@ static enum status complete_config(struct run *run, struct error *error)
 		return combine_options(run, error);
 	}
 	TRY(take_recording(run, error));
+	TRY(check_recorded_trace(run, error));
 	if (config->fleet != NULL) {
 		return error_set(error, STATUS_USAGE,
 			"--runner tape: the replicas of the recorded run differ (--fleet %.64s), "
@@ -412,20 +434,9 @@ enum status run_open(struct run *run, struct run_request *request, struct error 
 	return open_replay(run, error);
 }
 
-/* A tape is valid for one trace only, and must be played to its end. */
+/* A tape must be played to its end. */
 static enum status finish_runner(struct run *run, struct error *error)
 {
-	char hash[17];
-
-	snprintf(hash, sizeof(hash), "%016llx",
-		(unsigned long long)trace_xxh64(
-			workload_trace(replay_workload(&run->fleet.replays[0]))));
-	if (run->recording.root != NULL && strcmp(hash, run->recording.trace_xxh64) != 0) {
-		return error_set(error, STATUS_VERDICT,
-			"this is not the trace of the recorded run: its XXH64 is %s, recorded was "
-			"%s",
-			hash, run->recording.trace_xxh64);
-	}
 	return run->entry->finish == NULL ? STATUS_OK
 					  : run->entry->finish(&run->fleet.runners[0], error);
 }
@@ -575,4 +586,26 @@ enum status run_replay(
 	outcome->levels = NULL;
 	outcome->fleet = (struct fleet_figures){0};
 	return run_outcome_status(outcome, error);
+}
+
+bool run_note_positions(
+	const struct replay_config *config, const struct model_config *model, FILE *file)
+{
+	struct model_config found;
+	struct error unknown = {0};
+
+	if (model == NULL) {
+		if (!config->given.max_model_len ||
+			model_config_find(config->model, &found, &unknown) != STATUS_OK) {
+			return false;
+		}
+		model = &found;
+	}
+	if (config->max_model_len <= model->max_position_embeddings) {
+		return false;
+	}
+	fprintf(file, "note: --max-model-len %llu is beyond the %u positions %s was made for\n",
+		(unsigned long long)config->max_model_len, model->max_position_embeddings,
+		model->name);
+	return true;
 }

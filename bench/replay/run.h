@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "bench/record/run_outcome.h"
 #include "bench/fleet/groups.h"
@@ -67,5 +68,10 @@ enum status run_play(struct run *run, struct run_outcome *outcome, struct error 
 enum status run_outcome_status(const struct run_outcome *outcome, struct error *error);
 
 void run_close(struct run *run);
+
+/* Notes in the file where requests may be longer than the model was made for. model: NULL: the one
+   that the configuration names. False: nothing was noted. */
+bool run_note_positions(
+	const struct replay_config *config, const struct model_config *model, FILE *file);
 
 #endif

@@ -150,11 +150,7 @@ static void print_result(const struct recorded_run *own, const struct run_outcom
 	const struct run *run = &own->run;
 	const struct replay_config *config = &run->request->config;
 
-	if (config->max_model_len > run->model.max_position_embeddings) {
-		printf("note: --max-model-len %llu is beyond the %u positions %s was made for\n",
-			(unsigned long long)config->max_model_len,
-			run->model.max_position_embeddings, run->model.name);
-	}
+	run_note_positions(config, &run->model, stdout);
 	if (run->facts.gpu_note[0] != '\0') {
 		printf("note: steps are priced by %s: %s\n", config->gpu, run->facts.gpu_note);
 	}

@@ -233,6 +233,7 @@ static enum status conclude(
 	}
 	if (!sweep->request->is_silent) {
 		TRY(sweep_warn_of_memory(sweep, error));
+		TRY(sweep_tell(sweep, error));
 		TRY(sweep_print(sweep, error));
 		printf("%u of %u %s %s complete (%u %s before), %u failed; %s/" SWEEP_RUNS
 		       " has %s\n",

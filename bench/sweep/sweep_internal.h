@@ -78,6 +78,10 @@ cJSON *sweep_memory_json(const struct sweep *sweep, struct error *error);
 /* Warns of them, once a number of blocks. */
 enum status sweep_warn_of_memory(const struct sweep *sweep, struct error *error);
 
+/* Notes on stderr what the whole table says: pools that only look alike, a seed that changes
+   nothing, sequences longer than the model was made for (sweep_notes.c). */
+enum status sweep_tell(const struct sweep *sweep, struct error *error);
+
 /* Prints a line for each run. */
 enum status sweep_print(const struct sweep *sweep, struct error *error);
 

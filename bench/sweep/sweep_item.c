@@ -20,34 +20,10 @@
 
 /* ---- what a run depends on ---- */
 
-enum { CHUNK_BYTES = 1 << 16 };
-
-static enum status hash_file(
-	const char *path, enum input_kind kind, uint64_t *hash, struct error *error)
-{
-	char buffer[CHUNK_BYTES];
-	int descriptor = input_descriptor(path, kind, error);
-	XXH64_state_t *state = memory_take_hash();
-	ssize_t count = descriptor < 0 ? -1 : 1;
-
-	while (descriptor >= 0 && (count = read(descriptor, buffer, sizeof(buffer))) > 0) {
-		XXH64_update(state, buffer, (size_t)count);
-	}
-	*hash = XXH64_digest(state);
-	XXH64_freeState(state);
-	if (descriptor >= 0) {
-		close(descriptor);
-	}
-	return count == 0 ? STATUS_OK
-	       : error->status != STATUS_OK
-		       ? error->status
-		       : error_set(error, STATUS_FILE, "%.300s: cannot be read", path);
-}
-
 enum status sweep_hash_trace(const char *path, uint64_t *hash, struct error *error)
 {
 	TRY(input_spool(path, error));
-	return hash_file(path, INPUT_FILE_OR_PIPE, hash, error);
+	return input_hash(path, INPUT_FILE_OR_PIPE, hash, error);
 }
 
 static void add_hash(struct text *text, uint64_t hash)
@@ -63,7 +39,7 @@ static void add_file(struct text *text, const char *path)
 	uint64_t hash = 0;
 
 	if (access(path, R_OK) == 0) {
-		(void)hash_file(path, INPUT_FILE, &hash, &ignored);
+		(void)input_hash(path, INPUT_FILE, &hash, &ignored);
 	}
 	add_hash(text, hash);
 }
@@ -177,7 +153,7 @@ static enum status hash_item_file(const struct sweep *sweep, uint32_t index, con
 
 	TRY(path_format(
 		path, error, "%s/%s/%s", sweep->request->out, sweep->grid.list[index].name, name));
-	enum status status = hash_file(path, INPUT_FILE, &hash, error);
+	enum status status = input_hash(path, INPUT_FILE, &hash, error);
 	input_file_forget(path);
 	snprintf(text, HASH_TEXT_BYTES, "%016llx", (unsigned long long)hash);
 	return status;

@@ -1,11 +1,13 @@
 #include "engine/base/input_file.h"
 
 #include "engine/base/check.h"
+#include "engine/base/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 /* A file, whatever its names. The time of its last change tells it from a later file, which may get
    the number of one that was removed. */
@@ -131,6 +133,30 @@ int input_descriptor(const char *path, enum input_kind kind, struct error *error
 	}
 	remember(&found);
 	return descriptor;
+}
+
+enum { CHUNK_BYTES = 1 << 16 };
+
+enum status input_hash(
+	const char *path, enum input_kind kind, uint64_t *hash, struct error *error)
+{
+	char buffer[CHUNK_BYTES];
+	int descriptor = input_descriptor(path, kind, error);
+	XXH64_state_t *state = memory_take_hash();
+	ssize_t count = descriptor < 0 ? -1 : 1;
+
+	while (descriptor >= 0 && (count = read(descriptor, buffer, sizeof(buffer))) > 0) {
+		XXH64_update(state, buffer, (size_t)count);
+	}
+	*hash = XXH64_digest(state);
+	XXH64_freeState(state);
+	if (descriptor >= 0) {
+		close(descriptor);
+	}
+	return count == 0 ? STATUS_OK
+	       : error->status != STATUS_OK
+		       ? error->status
+		       : error_set(error, STATUS_FILE, "%.300s: cannot be read", path);
 }
 
 enum status input_file_open(FILE **out, const char *path, enum input_kind kind, struct error *error)

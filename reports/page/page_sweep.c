@@ -112,6 +112,19 @@ static void add_beyond_memory(struct text *page, const struct sweep_file *sweep)
 	}
 }
 
+/* Runs whose pools only look alike. */
+static void add_unlike_pools(struct text *page, const struct sweep_file *sweep)
+{
+	struct text pools = {0};
+
+	if (sweep_add_unlike_pools(sweep, &pools)) {
+		text_add(page, "<p class=\"caution\" id=\"pools\">");
+		text_add_escaped(page, pools.bytes);
+		text_add(page, ": --block-size gives all runs blocks of one size.</p>\n");
+	}
+	text_deinit(&pools);
+}
+
 /* Whether any run has a value of a metric. */
 static bool has_metric(const struct sweep_file *sweep, uint32_t index)
 {
@@ -180,6 +193,7 @@ struct run_columns {
 	bool has_best[SWEEP_METRIC_COUNT];
 	double best[SWEEP_METRIC_COUNT];
 	double fewest_rejected;
+	bool has_tokens; /* the KV blocks of runs are not alike */
 };
 
 /* The class of a figure's cell. */
@@ -203,7 +217,7 @@ static const char *color_of(
 static void add_figures(
 	struct text *page, const struct sweep_run *run, const struct run_columns *columns)
 {
-	uint32_t count = 2;
+	uint32_t count = 2 + columns->has_tokens;
 
 	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
 		count += columns->is_shown[i];
@@ -228,6 +242,11 @@ static void add_figures(
 	text_add(page, run->is_beyond_memory ? "<td class=\"worse\">" : "<td>");
 	text_add_number(page, NUMBER_COUNT, run->kv_blocks.has_value, run->kv_blocks.value);
 	text_add(page, "</td><td>");
+	if (columns->has_tokens) {
+		text_add_number(
+			page, NUMBER_COUNT, run->kv_tokens.has_value, run->kv_tokens.value);
+		text_add(page, "</td><td>");
+	}
 	text_add_number(page, NUMBER_COUNT, run->gpus.has_value, run->gpus.value);
 	text_add(page, "</td>");
 }
@@ -266,8 +285,10 @@ static void add_columns(
 				statistic == NULL ? metric->title : metric->name);
 		}
 	}
-	text_add(page, "<th scope=\"col\">KV blocks</th><th scope=\"col\">GPUs</th>"
-		       "<th scope=\"col\">Folder</th></tr></thead>\n<tbody>\n");
+	text_format(page,
+		"<th scope=\"col\">KV blocks</th>%s<th scope=\"col\">GPUs</th>"
+		"<th scope=\"col\">Folder</th></tr></thead>\n<tbody>\n",
+		columns->has_tokens ? "<th scope=\"col\">KV tokens</th>" : "");
 }
 
 static void add_runs(struct text *page, const struct sweep_file *sweep)
@@ -275,7 +296,10 @@ static void add_runs(struct text *page, const struct sweep_file *sweep)
 	bool is_folded = sweep->run_count > OPEN_ROWS_MAX;
 	uint32_t shown = sweep->run_count < SHOWN_ROWS_MAX ? sweep->run_count : SHOWN_ROWS_MAX;
 	struct run_columns columns = {0};
+	struct text pools = {0};
 
+	columns.has_tokens = sweep_add_unlike_pools(sweep, &pools);
+	text_deinit(&pools);
 	order_metrics(columns.order);
 	columns.fewest_rejected = fewest_rejected(sweep);
 	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
@@ -308,6 +332,7 @@ enum status page_sweep_write(struct text *page, const struct sweep_file *sweep,
 	add_head(page, sweep, sheet->style);
 	add_banner(page, sweep);
 	add_beyond_memory(page, sweep);
+	add_unlike_pools(page, sweep);
 	if (!sweep->is_calibrated) {
 		page_caution(page);
 	}

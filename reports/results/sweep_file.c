@@ -1,6 +1,7 @@
 #include "reports/results/sweep_file.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "engine/base/path.h"
 #include "reports/results/fields.h"
 
@@ -22,6 +23,66 @@ uint32_t sweep_metric_index(const char *name)
 		index++;
 	}
 	return index;
+}
+
+/* The place of a parameter; parameter_count: the grid does not vary it. */
+static uint32_t find_parameter(const struct sweep_file *sweep, const char *name)
+{
+	uint32_t index = 0;
+
+	while (index < sweep->parameter_count &&
+		strcmp(sweep->parameters[index].name, name) != 0) {
+		index++;
+	}
+	return index;
+}
+
+static bool differs(const struct result_value *a, const struct result_value *b)
+{
+	return a->value < b->value || a->value > b->value;
+}
+
+/* The first run before this one that has as many KV blocks and replicas, for other tokens; index:
+   there is none. */
+static uint32_t find_unlike(const struct sweep_file *sweep, uint32_t index, uint32_t replicas)
+{
+	const struct sweep_run *own = &sweep->runs[index];
+	bool varies = replicas < sweep->parameter_count;
+
+	for (uint32_t i = 0; i < index && own->kv_tokens.has_value; i++) {
+		const struct sweep_run *run = &sweep->runs[i];
+		if (run->kv_tokens.has_value && !differs(&run->kv_blocks, &own->kv_blocks) &&
+			differs(&run->kv_tokens, &own->kv_tokens) &&
+			(!varies || run->values[replicas] == own->values[replicas])) {
+			return i;
+		}
+	}
+	return index;
+}
+
+bool sweep_add_unlike_pools(const struct sweep_file *sweep, struct text *text)
+{
+	const uint32_t replicas = find_parameter(sweep, "replicas");
+	bool is_chosen = find_parameter(sweep, "block-size") < sweep->parameter_count;
+
+	/* What all runs share is in sweep.json. */
+	if (is_chosen || cJSON_IsNumber(json_find(&sweep->config, "block_size"))) {
+		return false;
+	}
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		const struct sweep_run *b = &sweep->runs[i];
+		const struct sweep_run *a = &sweep->runs[find_unlike(sweep, i, replicas)];
+		if (a != b) {
+			text_add_count(text, (uint64_t)a->kv_blocks.value, "KV block holds ",
+				"KV blocks hold ");
+			text_add_number(text, NUMBER_COUNT, true, a->kv_tokens.value);
+			text_format(text, " tokens in %s and ", a->name);
+			text_add_number(text, NUMBER_COUNT, true, b->kv_tokens.value);
+			text_format(text, " in %s", b->name);
+			return true;
+		}
+	}
+	return false;
 }
 
 double sweep_rejected(const struct sweep_run *run)

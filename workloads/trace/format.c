@@ -49,6 +49,37 @@ const struct trace_format *trace_format_of_line(const char *line, size_t line_by
 	return NULL;
 }
 
+static size_t count_of(char wanted, const char *line, size_t line_bytes)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < line_bytes; i++) {
+		count += line[i] == wanted;
+	}
+	return count;
+}
+
+const char *trace_format_way_out(const char *line, size_t line_bytes)
+{
+	size_t commas = count_of(',', line, line_bytes);
+
+	if (line[0] == '{') {
+		return "; a row of JSON has timestamp, input_length and output_length";
+	}
+	if (line[0] == '[') {
+		return "; of JSON a line has one object: jq -c '.[]' writes those of an array so";
+	}
+	if (count_of('\t', line, line_bytes) > commas) {
+		return "; columns are separated by commas, here by tabs: tr '\\t' , makes them "
+		       "commas";
+	}
+	if (count_of(';', line, line_bytes) > commas) {
+		return "; columns are separated by commas, here by semicolons: tr ';' , makes them "
+		       "commas";
+	}
+	return commas > 0 ? "; quire trace convert --columns reads other CSV logs" : "";
+}
+
 const char *trace_format_word(uint32_t index)
 {
 	if (index == 0) {

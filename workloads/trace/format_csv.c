@@ -217,6 +217,12 @@ static enum status csv_log_header(void *state, const struct source_line *at, con
 	log->layout.columns = log->names;
 	log->layout.column_count = ROLE_COUNT;
 	log->layout.field_count = csv_split(line, line_bytes, fields);
+	if (line[0] == '{' || line[0] == '[' || log->layout.field_count == 1) {
+		return source_line_error(error, at, NULL, line, line_bytes,
+			"a header line of names between commas%s%s",
+			log->columns != NULL && line[0] == '{' ? ", for --columns is of CSV" : "",
+			trace_format_way_out(line, line_bytes));
+	}
 	if (log->layout.field_count == 0) {
 		return source_line_error(error, at, NULL, line, line_bytes,
 			"a header line of at most %d names between commas", CSV_FIELDS_MAX);

@@ -81,18 +81,6 @@ static enum status next_line(
 	return STATUS_OK;
 }
 
-/* For a line of no known format. */
-static const char *way_out(const char *line, size_t bytes)
-{
-	if (line[0] == '{') {
-		return "; a row of JSON has timestamp, input_length and output_length";
-	}
-	if (memchr(line, ',', bytes) != NULL) {
-		return "; quire trace convert --columns reads other CSV logs";
-	}
-	return memchr(line, ';', bytes) != NULL ? "; columns are separated by commas" : "";
-}
-
 static enum status choose_format(struct trace *trace, const struct trace_format *wanted,
 	const char *line, size_t line_bytes, struct error *error)
 {
@@ -112,7 +100,7 @@ static enum status choose_format(struct trace *trace, const struct trace_format 
 		check(used < sizeof(names));
 	}
 	return source_line_error(error, &at, NULL, line, line_bytes,
-		"the first line of a trace (%s)%s", names, way_out(line, line_bytes));
+		"the first line of a trace (%s)%s", names, trace_format_way_out(line, line_bytes));
 }
 
 /* What the first row says; 0: nothing. A row that is wrong is reported when it is read. */

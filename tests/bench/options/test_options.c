@@ -268,7 +268,8 @@ Test(options, what_is_unknown_is_named_and_guessed)
 		const char *found, *guess;
 	} near[] = {{"--conut", "--count"}, {"--counts", "--count"}, {"--cout=3", "--count"},
 		{"--shar", "--share"}, {"--otherflag", "--other-flag"},
-		{"--other_flag", "--other-flag"}, {"--Text", "--text"}, {"--choise", "--choice"}};
+		{"--other_flag", "--other-flag"}, {"--Text", "--text"}, {"--choise", "--choice"},
+		{"--other", "--other-flag"}};
 
 	for (uint32_t i = 0; i < sizeof(near) / sizeof(near[0]); i++) {
 		char guess[64];

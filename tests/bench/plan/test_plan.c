@@ -823,14 +823,35 @@ Test(plan, one_worker_and_four_write_the_same)
 }
 
 /* What fails with one request in the system at a time fails always. */
+/* Of 30 requests two have a long prompt, and four an answer of more than a token. */
+static void write_few(void)
+{
+	struct text rows = {0};
+
+	for (uint32_t i = 0; i < 30; i++) {
+		text_format(&rows, "{\"timestamp\":%u,\"input_length\":%u,\"output_length\":%u}\n",
+			i * 1000, i % 15 == 7 ? 30000 : 100, i % 8 == 1 ? 5 : 1);
+	}
+	temporary_write(folder, "few", rows.bytes, NULL);
+	text_deinit(&rows);
+}
+
 Test(plan, says_which_requests_alone_break_the_limits)
 {
 	struct plan_file plan;
+	write_few();
 	char *text = quire(1, "plan " TRACE " --max-requests 300 --slo-e2e-ms "
 			      "2000 --out @/none");
 	require(strncmp(text, "no load passes", 14) == 0 &&
 			strchr(text, '\n') == text + strlen(text) - 1 &&
 			strstr(text, "one request in the system at a time") != NULL,
+		"%s", text);
+	free(text);
+	text = quire(1, "plan @/few --slo-ttft-ms 100 --slo-tpot-ms 0.01 --replicas 2");
+	require(strstr(text,
+			": 6 of 30 requests (20.0\u00a0%) miss it even with one request in the system "
+			"at a time, the longest of 30,001 tokens: 2 miss TTFT, 4 miss TPOT; "
+			"--attain 0.80 could pass\n") != NULL,
 		"%s", text);
 	free(text);
 	text = quire(1, "plan " TRACE " --max-requests 50 --slo-e2e-ms 9000 --max-model-len 64");
@@ -1167,6 +1188,54 @@ Test(plan, ranks_configurations_by_goodput_a_gpu)
 		plan.configurations[0].name);
 	require(plan.configurations[0].on_pareto_front, "the best is not on the front");
 	plan_file_close(&plan);
+}
+
+/* In the table of configurations, too, a plan says why there is no answer. */
+Test(plan, a_configuration_without_an_answer_says_why)
+{
+	write_few();
+	char *text = quire(0, "plan @/few --slo-ttft-ms 100 --replicates 0 --precision 0.5 "
+			      "--attain 0.9 --grid 'step-time-scale=1,1000;warmup=0,40'");
+	require(strstr(text, "none  with one request at a time, 0.00 % of the requests are within "
+			     "the limits: 30 miss TTFT\n") != NULL,
+		"%s", text);
+	require(strstr(text, "none  --warmup 40 leaves nothing of 30 requests to measure\n") != NULL,
+		"%s", text);
+	free(text);
+}
+
+/* One replica of a grid has nothing to choose among. */
+Test(plan, one_replica_of_a_grid_needs_no_router)
+{
+	free(quire(0, "plan " DEMO "--replicates 0 --router prefix --grid 'replicas=1,2' --out @/r"));
+	free(quire(0, "plan " DEMO "--replicates 0 --out @/one"));
+	struct plan_file grid, one;
+	open_plan(&grid, "r");
+	open_plan(&one, "one");
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct plan_configuration *own = &grid.configurations[i];
+		require(own->answer.highest_pass.has_value, "no answer of %s", own->name);
+		require(strcmp(own->name, "replicas=1") != 0 ||
+				!(own->answer.highest_pass.value <
+					one.answer.highest_pass.value) ||
+				!(own->answer.highest_pass.value >
+					one.answer.highest_pass.value),
+			"one replica carries %g behind a router",
+			own->answer.highest_pass.value);
+	}
+	plan_file_close(&grid);
+	plan_file_close(&one);
+}
+
+Test(plan, a_length_beyond_the_model_is_told_once)
+{
+	char *text = quire(0, "plan " DEMO "--replicates 0 --grid 'max-model-len=40961,50000'");
+	const char *note = strstr(text, "note: --max-model-len 40961 is beyond the 40960 positions "
+					"qwen3-0.6b was made for\n");
+
+	require(note != NULL, "%s", text);
+	require(strstr(strchr(note, '\n'), "positions") == NULL, "told twice: %s", text);
+	free(text);
 }
 
 /* As many requests as there are are all in the system from the start. How many there are is that of
@@ -1653,6 +1722,11 @@ Test(plan, misuse_is_refused_in_a_line)
 		"--target-speedup changes nothing");
 	require_refusal("plan @/at_once --slo-ttft-ms 9 --vary rate --max-requests 1",
 		"--rate changes nothing");
+	require_refusal("plan @/at_once --vary concurrency --slo 'hit_rate>=0.5'",
+		"--slo hit_rate: the trace at_once does not say which prompts share tokens");
+	free(quire(0, "trace make --requests 40 --input 100 --output 1 --rate 9 --out @/short"));
+	require_refusal("plan @/short --slo 'tpot.p99<=9'",
+		"--slo tpot.p99: no request of the trace short has one");
 	require_refusal("plan @/missing.jsonl --slo-ttft-ms 9", "missing.jsonl");
 }
 

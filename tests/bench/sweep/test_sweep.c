@@ -16,6 +16,7 @@
 TestSuite(sweep, .timeout = 120);
 
 #define ENGINE "--block-size 16 --trace-block-size 16 --max-model-len 200 --max-num-seqs 4"
+#define POOL "--trace-block-size 16 --max-model-len 200 --max-num-seqs 4 --kv-blocks 20"
 #define GRID "--grid 'kv-blocks=16,20,40;policy=mixed,vllm;seed=1,2'"
 #define SWEEP "sweep trace.jsonl " ENGINE " --slo-ttft-ms 50 " GRID
 #define ONE_RUN "sweep trace.jsonl " ENGINE " --grid seed=1 --out one"
@@ -337,6 +338,110 @@ Test(sweep, each_room_of_a_gpu_is_warned_of)
 	}
 	require(warnings == 2, "%u warnings: %s", warnings, result.err);
 	process_result_free(&result);
+	close_fixture(&fixture);
+}
+
+/* Equal numbers of blocks that hold unlike numbers of tokens, of replicas that are as many. */
+Test(sweep, pools_that_only_look_alike_are_told)
+{
+	static const char pools[] = "20 KV blocks hold 5,120 tokens in policy=mixed,replicas=1 and "
+				    "320 in policy=vllm,replicas=1: --block-size gives";
+	static const char *const alike[] = {"--block-size 16 --grid 'policy=mixed,vllm'",
+		"--grid 'policy=mixed,vllm;block-size=32,64'", "--grid 'policy=vllm;replicas=1,2'",
+		"--gpu h200-datasheet --grid 'policy=vllm;tensor-parallel-size=1,2'"};
+	struct replay_fixture fixture;
+	char file[PATH_BYTES], line[256];
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 0,
+		"sweep trace.jsonl " POOL " --grid 'policy=mixed,vllm;replicas=1,2' --out one",
+		pools);
+	quire(&fixture, 0, "report one --out one.html", "");
+	path_in(file, fixture.folder, "one.html");
+	char *page = file_read(file, NULL);
+	require(strstr(page, pools) != NULL, "not said on the page");
+	require(strstr(page, "<td>20</td><td>5,120</td><td>1</td>") != NULL, "tokens of mixed");
+	require(strstr(page, "<td>20</td><td>640</td><td>2</td>") != NULL, "tokens of vllm");
+	require(strstr(page, ">KV tokens</th>") != NULL, "no column");
+	free(page);
+	for (uint32_t i = 0; i < sizeof(alike) / sizeof(alike[0]); i++) {
+		snprintf(line, sizeof(line), "sweep trace.jsonl " POOL " %s --out two --force",
+			alike[i]);
+		struct process_result result = quire_run_in(fixture.folder, line);
+		require(result.code == 0 && strstr(result.err, "tokens in") == NULL, "%s: %s",
+			alike[i], result.err);
+		process_result_free(&result);
+	}
+	quire(&fixture, 0, "report two --out one.html", "");
+	page = file_read(file, NULL);
+	require(strstr(page, "KV tokens") == NULL, "a column of tokens that nothing asks for");
+	free(page);
+	run_shell(&fixture, 0, "rm one.html");
+	close_fixture(&fixture);
+}
+
+/* The seed draws token ids; arrivals where they are drawn. */
+Test(sweep, a_seed_that_changes_nothing_is_told)
+{
+	static const struct {
+		const char *grid;
+		bool is_told;
+	} cases[] = {{"seed=1,2", true}, {"kv-blocks=20,40;seed=1,2", true}, {"seed=1", false},
+		{"seed=1,2;rate=9", false}, {"resample-seed=1,2", false},
+		{"kv-blocks=20,40", false}};
+	struct replay_fixture fixture;
+	char line[256];
+
+	replay_fixture_open(&fixture);
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(line, sizeof(line),
+			"sweep trace.jsonl " ENGINE " --grid '%s' --out one --force",
+			cases[i].grid);
+		struct process_result result = quire_run_in(fixture.folder, line);
+		bool is_told = strstr(result.err, "note: runs that differ in seed alone") != NULL;
+		require(result.code == 0 && is_told == cases[i].is_told, "%s: %s", cases[i].grid,
+			result.err);
+		process_result_free(&result);
+	}
+	close_fixture(&fixture);
+}
+
+Test(sweep, a_length_beyond_the_model_is_told_once)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	struct process_result result = quire_run_in(fixture.folder,
+		"sweep trace.jsonl --trace-block-size 16 --grid 'max-model-len=40960,40961,50000' --out one");
+	const char *note = strstr(result.err, "note: --max-model-len 40961 is beyond the 40960 "
+					      "positions qwen3-0.6b was made for\n");
+	require(result.code == 0 && note != NULL, "%s", result.err);
+	require(strstr(strchr(note, '\n'), "beyond") == NULL, "told twice: %s", result.err);
+	process_result_free(&result);
+	close_fixture(&fixture);
+}
+
+/* The base of a grid over replicas is the run without a router; what limits a router still needs
+   several. */
+Test(sweep, one_replica_of_a_grid_needs_no_router)
+{
+	struct replay_fixture fixture;
+	char folder[PATH_BYTES], alone[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 0,
+		"sweep trace.jsonl " ENGINE " --router round-robin --router-view delayed:50 "
+		"--grid replicas=1,2 --out one",
+		"2 of 2 runs are complete");
+	quire(&fixture, 0, "replay trace.jsonl " ENGINE " --replicas 1 --out alone", "");
+	path_in(folder, fixture.folder, "one/replicas=1");
+	path_in(alone, fixture.folder, "alone");
+	require_same_result(folder, alone);
+	quire(&fixture, 1,
+		"sweep trace.jsonl " ENGINE " --router-queue 5 --grid replicas=1,2 --out two",
+		"failed: --router-queue belongs to --replicas above 1");
+	quire(&fixture, 2, "sweep trace.jsonl " ENGINE " --router prefix --grid seed=1 --out three",
+		"--router belongs to --replicas above 1");
 	close_fixture(&fixture);
 }
 
@@ -1017,8 +1122,11 @@ Test(sweep, a_configuration_that_cannot_run_is_a_row)
 		"1 of 2 runs failed: one/sweep.tsv says why");
 	open_sweep(&fixture, "one", path, &sweep);
 	require_equal(sweep.runs[0].status, SWEEP_RUN_FAILED);
-	require(strstr(sweep.runs[0].message, "needs KV blocks") != NULL, "%s",
-		sweep.runs[0].message);
+	require(strstr(sweep.runs[0].message,
+			"12 of kv-blocks can be used, of 16 tokens each, and max-model-len is 200; "
+			"--kv-blocks 14, --max-model-len 192 or a larger --block-size suffices") !=
+			NULL,
+		"%s", sweep.runs[0].message);
 	require_equal(sweep.runs[1].status, SWEEP_RUN_COMPLETE);
 	require(sweep.is_complete, "a failed run is not missing");
 	sweep_file_close(&sweep);

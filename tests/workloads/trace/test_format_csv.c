@@ -138,6 +138,19 @@ Test(format_csv, bad_logs_get_one_clear_line)
 	expect(NULL, "ts,input,output\n1,0,3\n", "csv\nt:2: input: found 0, expected an integer");
 	expect(NULL, "ts,input,output\n1,2\n", "csv\nt:2: found 1,2, expected 3 values");
 	expect(NULL, "ts,input,output\n2,2,3\n1,2,3\n", "csv\n0 2 3\nt:3: found a time");
+	expect("arrival=ts", "ts\tin\tout\n1\t2\t3\n",
+		"t:1: found ts?in?out, expected a header line of names between commas; columns are "
+		"separated by commas, here by tabs: tr '\\t' , makes them commas");
+	expect("arrival=ts", "ts;in;out\n1;2;3\n",
+		"t:1: found ts;in;out, expected a header line of names between commas; columns are "
+		"separated by commas, here by semicolons: tr ';' , ");
+	expect("arrival=ts", "{\"ts\":1,\"in\":2,\"out\":3}\n",
+		"t:1: found {\"ts\":1,\"in\":2,\"out\":3}, expected a header line of names between "
+		"commas, for --columns is of CSV; a row of JSON has timestamp, input_length and "
+		"output_length");
+	expect("arrival=ts", "[{\"ts\":1,\"in\":2,\"out\":3},\n",
+		"t:1: found [{\"ts\":1,\"in\":2,\"out\":3},, expected a header line of names between "
+		"commas; of JSON a line has one object: jq -c '.[]' writes those of an array so");
 	static const char *const wrong[] = {"x=ts", "arrival", "arrival=", "unit=min", "",
 		"arrival=a,arrival=b", "unit=s,unit=s", "arrival=ts,"};
 	for (uint32_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {

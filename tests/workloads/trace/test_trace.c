@@ -118,6 +118,47 @@ Test(trace, reads_mooncake)
 		"\"session_id\":\"a\\\"b\",\"delay\":20}\n");
 }
 
+/* What is noted of a trace that has these times; NULL: nothing. */
+static const char *note_of(const char *rows)
+{
+	char path[TEMPORARY_PATH_BYTES];
+	struct trace *trace = NULL;
+	struct trace_row row;
+	struct error error = {0};
+	bool has_row = true;
+
+	write_bytes("trace", rows, strlen(rows), path);
+	require(trace_open(&trace, path, &any, &error) == STATUS_OK, "%s", error.text);
+	while (has_row) {
+		require(trace_next(trace, &row, &has_row, &error) == STATUS_OK, "%s", error.text);
+	}
+	const char *note = trace_note(trace); /* a constant */
+	trace_close(trace);
+	return note;
+}
+
+/* Times of ten digits that are near each other; milliseconds have thirteen. */
+Test(trace, seconds_since_1970_are_noted)
+{
+	static const char *const seconds[] = {ROW("1714000000", "1", "1"),
+		ROW("1000000000", "1", "1") ROW("1000999999.9", "1", "1"),
+		ROW("9999999998.5", "1", "1") ROW("9999999999.9", "1", "1")};
+	static const char *const others[] = {ROW("0", "1", "1"),
+		ROW("999999999.9", "1", "1") ROW("1000000000", "1", "1"),
+		ROW("9999999999", "1", "1") ROW("10000000000", "1", "1"),
+		ROW("1714000000", "1", "1") ROW("1715000000", "1", "1"),
+		ROW("1714000000000", "1", "1")};
+
+	for (uint32_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
+		const char *note = note_of(seconds[i]);
+		require(note != NULL && strstr(note, "look like seconds since 1970") != NULL, "%s",
+			seconds[i]);
+	}
+	for (uint32_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		require(note_of(others[i]) == NULL, "%s: %s", others[i], note_of(others[i]));
+	}
+}
+
 /* A row without one has priority 0, which is not written. */
 Test(trace, reads_priorities)
 {
@@ -614,8 +655,20 @@ Test(trace, refuses_files_that_are_not_traces)
 		formats);
 	require_refused((struct bytes)TEXT("a,b\n"), any, expected);
 	snprintf(expected, sizeof(expected),
-		"bad:1: found a;b, %s; columns are separated by commas", formats);
+		"bad:1: found a;b, %s; columns are separated by commas, here by semicolons: tr ';' "
+		", makes them commas",
+		formats);
 	require_refused((struct bytes)TEXT("a;b\n"), any, expected);
+	snprintf(expected, sizeof(expected),
+		"bad:1: found a?b?c,d, %s; columns are separated by commas, here by tabs: tr '\\t' "
+		", makes them commas",
+		formats);
+	require_refused((struct bytes)TEXT("a\tb\tc,d\n"), any, expected);
+	snprintf(expected, sizeof(expected),
+		"bad:1: found [{\"a\":1}, %s; of JSON a line has one object: jq -c '.[]' writes those "
+		"of an array so",
+		formats);
+	require_refused((struct bytes)TEXT("[{\"a\":1}\n"), any, expected);
 	snprintf(expected, sizeof(expected), "bad:1: found ?ELF?????, %s", formats);
 	require_refused((struct bytes)TEXT("\x7f"
 					   "ELF\1\2\0\0\377"),
