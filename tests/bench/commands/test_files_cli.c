@@ -408,7 +408,7 @@ Test(files_cli, nohup_keeps_a_hang_up_away)
 /* Commands that write one file end at once. */
 Test(files_cli, a_signal_leaves_nothing_of_a_file)
 {
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU};
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU, SIGUSR1, SIGUSR2};
 	static const char *const arguments[] = {"quire", "trace", "make", "--requests", "90000000",
 		"--input", "5", "--output", "5", "--out", "new.jsonl", NULL};
 

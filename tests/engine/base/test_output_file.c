@@ -338,9 +338,11 @@ static void be_hung_up(void)
 	raise(SIGHUP);
 }
 
-static void lose_the_reader(void)
+static int killing_signal;
+
+static void be_killed(void)
 {
-	raise(SIGPIPE);
+	raise(killing_signal);
 }
 
 static const struct {
@@ -353,8 +355,11 @@ static const struct {
 	{be_interrupted, 1, 0},
 	{be_terminated, 1, 0},
 	{be_hung_up, 1, 0},
-	{lose_the_reader, -1, SIGPIPE},
 };
+
+/* What batch systems, timers and debuggers send, and what `kill -N` may. */
+static const int deaths[] = {SIGPIPE, SIGQUIT, SIGXCPU, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM,
+	SIGPROF, SIGIO, SIGPWR, SIGSTKFLT, SIGSYS, SIGTRAP, SIGABRT};
 
 /* The child makes a folder, a file in it and another beside it, takes a third as its own, and
    leaves. */
@@ -397,6 +402,40 @@ Test(output_file, leaves_nothing_whatever_way_the_program_ends)
 		}
 		require_names("");
 	}
+}
+
+static void require_death(int signal)
+{
+	killing_signal = signal;
+	int state = state_after(be_killed);
+	require(WIFSIGNALED(state) && WTERMSIG(state) == signal, "signal %d: state %d", signal,
+		state);
+	require_names("");
+}
+
+Test(output_file, leaves_nothing_whatever_signal_kills)
+{
+	for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++) {
+		require_death(deaths[i]);
+	}
+	require_death(SIGRTMIN);
+	require_death(SIGRTMAX - 1);
+}
+
+/* A profiler has its own handler of SIGPROF before the program begins. */
+static void count_nothing(int signal)
+{
+	(void)signal;
+}
+
+Test(output_file, a_signal_that_somebody_handles_stays_theirs)
+{
+	struct sigaction action = {.sa_handler = count_nothing}, found;
+
+	require(sigaction(SIGPROF, &action, NULL) == 0, "not handled");
+	interrupt_catch();
+	require(sigaction(SIGPROF, NULL, &found) == 0 && found.sa_handler == count_nothing,
+		"it was replaced");
 }
 
 /* The ranks of tensor parallelism are forked. */
