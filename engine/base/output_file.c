@@ -18,10 +18,60 @@ enum {
 	READER_WAIT_NS = 50000000,
 };
 
+/* The latest files that were committed, as in input_file.c: entry i is that of the files i, i +
+   COMMITTED_REMEMBERED, ... */
+enum { COMMITTED_REMEMBERED = 256 };
+
+static struct {
+	struct committed {
+		dev_t device;
+		ino_t inode;
+		struct timespec changed; /* a later file may get the number of one that is gone */
+	} files[COMMITTED_REMEMBERED];
+	size_t count;
+} committed;
+
 static enum status cannot_write(const char *path, int reason, struct error *error)
 {
 	return error_set(
 		error, STATUS_FILE, "%.200s: cannot be written: %s", path, strerror(reason));
+}
+
+static enum status refuse_second(const char *path, struct error *error)
+{
+	return error_set(error, STATUS_FILE,
+		"%.200s: is written to twice by this command, expected two files", path);
+}
+
+/* ---- what was written ---- */
+
+/* A link is replaced, not what it leads to, so it is a file of its own. */
+static bool was_committed(const char *path)
+{
+	struct stat found;
+
+	if (lstat(path, &found) != 0) {
+		return false;
+	}
+	for (size_t i = 0; i < committed.count && i < COMMITTED_REMEMBERED; i++) {
+		const struct committed *file = &committed.files[i];
+		if (file->device == found.st_dev && file->inode == found.st_ino &&
+			file->changed.tv_sec == found.st_mtim.tv_sec &&
+			file->changed.tv_nsec == found.st_mtim.tv_nsec) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void remember(const char *path)
+{
+	struct stat found;
+
+	if (lstat(path, &found) == 0) {
+		committed.files[committed.count++ % COMMITTED_REMEMBERED] =
+			(struct committed){found.st_dev, found.st_ino, found.st_mtim};
+	}
 }
 
 /* ---- opening ---- */
@@ -49,9 +99,7 @@ static enum status create_part(struct output_file *output, int *descriptor, stru
 	for (int i = 0; i < NAMES_TRIED && *descriptor < 0 && errno == EEXIST; i++) {
 		TRY(part_name(output, i, part, error));
 		if (unfinished_holds(part)) {
-			return error_set(error, STATUS_FILE,
-				"%.200s: is written to twice by this command, expected two files",
-				output->path);
+			return refuse_second(output->path, error);
 		}
 		*descriptor = unfinished_create(&output->part, part);
 	}
@@ -104,6 +152,12 @@ static enum status refuse_input(const char *path, struct error *error)
 	return STATUS_OK;
 }
 
+enum status output_file_check(const char *path, struct error *error)
+{
+	TRY(refuse_input(path, error));
+	return was_committed(path) ? refuse_second(path, error) : STATUS_OK;
+}
+
 enum status output_file_open(struct output_file *output, const char *path, struct error *error)
 {
 	*output = (struct output_file){.file = NULL};
@@ -115,7 +169,7 @@ enum status output_file_open(struct output_file *output, const char *path, struc
 		output->file = stdout;
 		return STATUS_OK;
 	}
-	TRY(refuse_input(path, error));
+	TRY(output_file_check(path, error));
 	int descriptor = -1;
 	enum status status = is_written_itself(path) ? open_itself(path, &descriptor, error)
 						     : create_part(output, &descriptor, error);
@@ -223,7 +277,11 @@ enum status output_file_commit(struct output_file *output, struct error *error)
 
 	TRY(output_file_finish(output, error));
 	TRY(output_file_publish(output, error));
-	return has_part ? output_file_sync_folder(output->path, error) : STATUS_OK;
+	if (!has_part) {
+		return STATUS_OK;
+	}
+	remember(output->path);
+	return output_file_sync_folder(output->path, error);
 }
 
 void output_file_abandon(struct output_file *output)

@@ -131,6 +131,44 @@ Test(output_file, is_not_two_outputs_of_one_command)
 	require_names("");
 }
 
+/* One after the other, under whatever name; and a link to the first is a file of its own. */
+Test(output_file, is_not_two_outputs_one_after_the_other)
+{
+	struct error error = {0};
+	struct output_file first = opened(), second;
+	char same[PATH_BYTES + 8];
+
+	require(output_file_commit(&first, &error) == STATUS_OK, "%s", error.text);
+	snprintf(same, sizeof(same), "%s/./file", folder);
+	require_equal(output_file_check(same, &error), STATUS_FILE);
+	require_equal(output_file_open(&second, same, &error), STATUS_FILE);
+	require(strstr(error.text, "is written to twice") != NULL, "%s", error.text);
+	output_file_abandon(&second);
+	require_text("new\n");
+	require_names("file\n");
+	snprintf(same, sizeof(same), "%s/link", folder);
+	require(symlink("file", same) == 0, "no link");
+	error = (struct error){0};
+	require(output_file_open(&second, same, &error) == STATUS_OK, "%s", error.text);
+	require(output_file_commit(&second, &error) == STATUS_OK, "%s", error.text);
+	require_text("new\n");
+}
+
+/* A file that somebody else has put in its place. */
+Test(output_file, may_be_written_again_where_it_was_replaced)
+{
+	struct error error = {0};
+	struct output_file output = opened();
+
+	require(output_file_commit(&output, &error) == STATUS_OK, "%s", error.text);
+	temporary_write(folder, "other", "other\n", NULL);
+	struct process_result moved = shell_run(folder, "mv other file");
+	process_result_free(&moved);
+	output = opened();
+	require(output_file_commit(&output, &error) == STATUS_OK, "%s", error.text);
+	require_text("new\n");
+}
+
 /* Whatever name an input has, and whether it is opened before the output or after it. */
 Test(output_file, is_no_input_of_the_command)
 {
