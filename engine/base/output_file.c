@@ -29,7 +29,7 @@ static struct {
 		struct timespec changed; /* a later file may get the number of one that is gone */
 	} files[COMMITTED_REMEMBERED];
 	size_t count;
-} committed;
+} output_files;
 
 static enum status cannot_write(const char *path, int reason, struct error *error)
 {
@@ -53,8 +53,8 @@ static bool was_committed(const char *path)
 	if (lstat(path, &found) != 0) {
 		return false;
 	}
-	for (size_t i = 0; i < committed.count && i < COMMITTED_REMEMBERED; i++) {
-		const struct committed *file = &committed.files[i];
+	for (size_t i = 0; i < output_files.count && i < COMMITTED_REMEMBERED; i++) {
+		const struct committed *file = &output_files.files[i];
 		if (file->device == found.st_dev && file->inode == found.st_ino &&
 			file->changed.tv_sec == found.st_mtim.tv_sec &&
 			file->changed.tv_nsec == found.st_mtim.tv_nsec) {
@@ -69,7 +69,7 @@ static void remember(const char *path)
 	struct stat found;
 
 	if (lstat(path, &found) == 0) {
-		committed.files[committed.count++ % COMMITTED_REMEMBERED] =
+		output_files.files[output_files.count++ % COMMITTED_REMEMBERED] =
 			(struct committed){found.st_dev, found.st_ino, found.st_mtim};
 	}
 }
@@ -152,10 +152,54 @@ static enum status refuse_input(const char *path, struct error *error)
 	return STATUS_OK;
 }
 
-enum status output_file_check(const char *path, struct error *error)
+static enum status check_path(const char *path, struct error *error)
 {
 	TRY(refuse_input(path, error));
 	return was_committed(path) ? refuse_second(path, error) : STATUS_OK;
+}
+
+/* Whether two paths lead to one file, or, where one of them leads to none, have one name in one
+   folder. */
+static bool is_one_file(const char *a, const char *b)
+{
+	const char *paths[] = {a, b};
+	struct stat found[2];
+	char folder[PATH_BYTES_MAX];
+	bool is_there = stat(a, &found[0]) == 0 && stat(b, &found[1]) == 0;
+
+	if (!is_there && strcmp(path_name(a), path_name(b)) != 0) {
+		return false;
+	}
+	for (uint32_t i = 0; i < 2 && !is_there; i++) {
+		struct error too_long = {0};
+		int bytes = (int)(path_name(paths[i]) - paths[i]);
+		if (path_format(folder, &too_long, "%.*s", bytes, paths[i]) != STATUS_OK ||
+			stat(bytes == 0 ? "." : folder, &found[i]) != 0) {
+			return false;
+		}
+	}
+	return found[0].st_dev == found[1].st_dev && found[0].st_ino == found[1].st_ino;
+}
+
+static bool is_a_file(const char *path)
+{
+	return path != NULL && strcmp(path, "-") != 0 && !is_written_itself(path);
+}
+
+enum status output_files_check(const char *const *paths, uint32_t count, struct error *error)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (!is_a_file(paths[i])) {
+			continue;
+		}
+		TRY(check_path(paths[i], error));
+		for (uint32_t j = 0; j < i; j++) {
+			if (is_a_file(paths[j]) && is_one_file(paths[j], paths[i])) {
+				return refuse_second(paths[i], error);
+			}
+		}
+	}
+	return STATUS_OK;
 }
 
 enum status output_file_open(struct output_file *output, const char *path, struct error *error)
@@ -169,7 +213,7 @@ enum status output_file_open(struct output_file *output, const char *path, struc
 		output->file = stdout;
 		return STATUS_OK;
 	}
-	TRY(output_file_check(path, error));
+	TRY(check_path(path, error));
 	int descriptor = -1;
 	enum status status = is_written_itself(path) ? open_itself(path, &descriptor, error)
 						     : create_part(output, &descriptor, error);

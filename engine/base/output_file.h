@@ -2,6 +2,7 @@
 #define ENGINE_BASE_OUTPUT_FILE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "engine/base/path.h"
@@ -29,9 +30,9 @@ struct output_file {
 	struct unfinished *part; /* NULL: the path itself is written to */
 };
 
-/* What output_file_open() refuses of a path before anything is made: for commands that write after
-   a long time. */
-enum status output_file_check(const char *path, struct error *error);
+/* Refuses what would be refused when all of a command's outputs are written, before anything is
+   made: for commands that write after a long time. paths: (count) NULL where nothing is written. */
+enum status output_files_check(const char *const *paths, uint32_t count, struct error *error);
 
 /* A pipe that is read by nobody within some seconds is refused. */
 enum status output_file_open(struct output_file *output, const char *path, struct error *error);

@@ -140,7 +140,7 @@ Test(output_file, is_not_two_outputs_one_after_the_other)
 
 	require(output_file_commit(&first, &error) == STATUS_OK, "%s", error.text);
 	snprintf(same, sizeof(same), "%s/./file", folder);
-	require_equal(output_file_check(same, &error), STATUS_FILE);
+	require_equal(output_files_check((const char *const[]){same}, 1, &error), STATUS_FILE);
 	require_equal(output_file_open(&second, same, &error), STATUS_FILE);
 	require(strstr(error.text, "is written to twice") != NULL, "%s", error.text);
 	output_file_abandon(&second);
@@ -152,6 +152,47 @@ Test(output_file, is_not_two_outputs_one_after_the_other)
 	require(output_file_open(&second, same, &error) == STATUS_OK, "%s", error.text);
 	require(output_file_commit(&second, &error) == STATUS_OK, "%s", error.text);
 	require_text("new\n");
+}
+
+/* Before anything is written; @ is the folder. Several paths of devices are no file. */
+static const struct {
+	const char *paths[2];
+	bool is_refused;
+} pairs[] = {
+	{{"@/new", "@/new"}, true},
+	{{"@/new", "@/./new"}, true},
+	{{"@/new", "@/other"}, false},
+	{{"@/new", "@/sub/new"}, false},
+	{{"@/old", "@/sub/../old"}, true},
+	{{"@/old", "@/hard"}, true},
+	{{"@/soft", "@/old"}, true},
+	{{"@/dangling", "@/new"}, false},
+	{{"/dev/null", "/dev/null"}, false},
+	{{"@/nowhere/new", "@/nowhere/new"}, false},
+	{{"-", "-"}, false},
+};
+
+Test(output_file, two_names_of_one_file_are_found_before_anything_is_written)
+{
+	struct process_result made = shell_run(folder,
+		"echo old >old && ln old hard && ln -s old soft && ln -s new dangling && mkdir "
+		"sub");
+
+	process_result_free(&made);
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		char texts[2][PATH_BYTES];
+		const char *paths[4] = {NULL};
+		struct error error = {0};
+		for (uint32_t j = 0; j < 2; j++) {
+			const char *text = pairs[i].paths[j];
+			snprintf(texts[j], sizeof(texts[j]), "%s%s", text[0] == '@' ? folder : "",
+				text + (text[0] == '@'));
+			paths[2 * j + 1] = texts[j];
+		}
+		enum status status = output_files_check(paths, 4, &error);
+		require(status == (pairs[i].is_refused ? STATUS_FILE : STATUS_OK), "pair %zu: %s",
+			i, error.text);
+	}
 }
 
 /* A file that somebody else has put in its place. */
