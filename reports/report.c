@@ -9,6 +9,7 @@
 #include "reports/report_files.h"
 #include "reports/results/plan_file.h"
 #include "reports/results/result.h"
+#include "reports/results/result_names.h"
 #include "reports/results/sweep_file.h"
 #include "engine/base/text.h"
 
@@ -362,7 +363,7 @@ enum status report_write(const char *const *directories, uint32_t count, const c
 	const char *defaults, struct error *error)
 {
 	check(count > 0);
-	TRY(report_check_out(out_path, error));
+	TRY(result_names_refuse("--out", out_path, "report.html", error));
 	if (count > REPORT_RESULTS_MAX) {
 		return error_set(error, STATUS_USAGE,
 			"found %u result folders, expected at most %d: more could not be told "

@@ -3,11 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/base/output_file.h"
 #include "engine/base/path.h"
-#include "reports/results/plan_file.h"
-#include "reports/results/results.h"
-#include "reports/results/sweep_file.h"
 
-#include <string.h>
 #include <sys/stat.h>
 
 extern const struct embedded_file report_files[];
@@ -20,22 +16,6 @@ const struct embedded_file *report_file(const char *name)
 
 	check(file != NULL);
 	return file;
-}
-
-enum status report_check_out(const char *out_path, struct error *error)
-{
-	static const char *const names[] = {RESULT_FILE_NAMES, PLAN_SUMMARY, PLAN_PROBES,
-		SWEEP_SUMMARY, SWEEP_RUNS, SWEEP_CACHE};
-
-	for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(path_name(out_path), names[i]) == 0) {
-			return error_set(error, STATUS_USAGE,
-				"--out %.500s: found the name of a file of a result, expected "
-				"another, such as report.html",
-				out_path);
-		}
-	}
-	return STATUS_OK;
 }
 
 enum status report_write_page(const struct text *page, const char *out_path, struct error *error)

@@ -13,10 +13,6 @@
 /* A script of reports/figures/, page.css or page.js. */
 const struct embedded_file *report_file(const char *name);
 
-/* Refuses the name of a file of a result, a plan or a sweep: a page never replaces what may have
-   taken hours to make. */
-enum status report_check_out(const char *out_path, struct error *error);
-
 enum status report_write_page(const struct text *page, const char *out_path, struct error *error);
 
 /* Whether a folder has a file. */

@@ -9,6 +9,7 @@
 #include "engine/base/number.h"
 #include "engine/ranks/launch.h"
 #include "engine/base/path.h"
+#include "reports/results/result_names.h"
 #include "sim/profile_choice.h"
 
 #include <stddef.h>
@@ -246,7 +247,11 @@ static enum status check_request(const struct calibrate_request *request, struct
 			"--host-row-us belong to --from-steps");
 	}
 	const struct replay_config *config = &request->replay.run.config;
+	char profile[PATH_BYTES_MAX];
 
+	TRY(path_format(profile, error, "%s/%s.json", request->out, request->name));
+	TRY(result_names_refuse("--name", profile, "mine.json", error));
+	TRY(result_names_refuse("--plot", request->plot, "fit.svg", error));
 	TRY(check_measurement(request, error));
 	return replay_config_transport_check(config, config->runner, error);
 }

@@ -1,3 +1,4 @@
+#include "bench/commands/case_inputs.h"
 #include "bench/commands/commands.h"
 #include "bench/gate/gate.h"
 #include "bench/gate/gate_print.h"
@@ -7,6 +8,7 @@
 #include "engine/base/interrupt.h"
 #include "engine/base/number.h"
 #include "engine/base/output_file.h"
+#include "reports/results/result_names.h"
 
 #include <stddef.h>
 #include <unistd.h>
@@ -17,6 +19,28 @@ struct gate_command {
 	uint64_t jobs, null_runs;
 	bool updates, adds, keeps_steps, annotates;
 };
+
+/* ---- files to write ---- */
+
+static bool adds_to_summary(const struct gate_command *command)
+{
+	return gate_is_on_github() && command->markdown == NULL;
+}
+
+/* Each is a file of its own, and none that the runs or the gate read. */
+static enum status check_files(
+	const struct gate *gate, const struct gate_command *command, struct error *error)
+{
+	const char *const paths[] = {command->history, command->markdown, command->junit,
+		command->json, adds_to_summary(command) ? gate_summary_path() : NULL};
+
+	case_inputs_note(&gate->suite, command->updates && command->recorded == NULL);
+	TRY(result_names_refuse("--markdown", command->markdown, "gate.md", error));
+	TRY(result_names_refuse("--junit", command->junit, "gate.xml", error));
+	TRY(result_names_refuse("--json", command->json, "gate.json", error));
+	TRY(gate_check_outputs(gate, paths, sizeof(paths) / sizeof(paths[0]), error));
+	return command->history == NULL ? STATUS_OK : gate_history_check(command->history, error);
+}
 
 static enum status write_one(const struct gate *gate, const char *path,
 	void (*print)(const struct gate *gate, FILE *out), struct error *error)
@@ -64,11 +88,10 @@ static enum status write_all(
 				failed > 0 ? ", but none that failed" : "");
 		}
 	}
-	bool is_github = gate_is_on_github();
-	if (is_github || command->annotates) {
+	if (gate_is_on_github() || command->annotates) {
 		gate_print_annotations(gate, stdout);
 	}
-	if (is_github && command->markdown == NULL) {
+	if (adds_to_summary(command)) {
 		TRY(gate_add_to_summary(gate, error));
 	}
 	TRY(write_one(gate, command->markdown, gate_print_markdown, error));
@@ -111,7 +134,10 @@ static enum status run_null(struct gate_request *request, uint64_t runs, struct 
 	request->against_itself = true;
 	for (uint64_t i = 0; i < runs; i++) {
 		struct gate gate;
-		enum status status = gate_run(&gate, request, error);
+		enum status status = gate_open(&gate, request, error);
+		if (status == STATUS_OK) {
+			status = gate_run(&gate, error);
+		}
 		for (uint32_t j = 0; status == STATUS_OK && j < gate.count; j++) {
 			const struct gate_verdict *verdict = &gate.verdicts[j];
 			bool is_flagged = verdict->status != GATE_PASS;
@@ -169,7 +195,13 @@ static enum status run(struct command_line *line, struct error *error)
 		return run_null(&request, command->null_runs, error);
 	}
 	interrupt_hold(); /* verdicts that are known are written, all of them */
-	enum status status = gate_run(&gate, &request, error);
+	enum status status = gate_open(&gate, &request, error);
+	if (status == STATUS_OK) {
+		status = check_files(&gate, command, error);
+	}
+	if (status == STATUS_OK) {
+		status = gate_run(&gate, error);
+	}
 	if (status == STATUS_OK) {
 		status = write_all(&gate, command, error);
 	}

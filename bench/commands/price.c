@@ -8,6 +8,7 @@
 #include "engine/router/router.h"
 #include "engine/shape/weight_shape.h"
 #include "reports/results/result.h"
+#include "reports/results/result_names.h"
 #include "reports/results/results.h"
 #include "sim/cost_model.h"
 #include "sim/profile_choice.h"
@@ -146,13 +147,15 @@ static enum status show(const char *directory, const struct json_object *summary
 
 static enum status run(struct command_line *line, struct error *error)
 {
+	const struct price_request *request = line->values;
 	const char *directory = line->positionals[0];
 	struct json_document summary;
 	struct json_object root;
 
+	TRY(result_names_refuse("--out", request->out, "priced.tsv", error));
 	TRY(result_summary_open(&summary, directory, error));
 	json_root(&root, &summary, error);
-	enum status status = show(directory, &root, line->values, error);
+	enum status status = show(directory, &root, request, error);
 	json_document_close(&summary);
 	return status;
 }
@@ -186,7 +189,7 @@ const struct command command_price = {
 		"|error| alone is noise, or steps that differ in something else. The steps of a\n"
 		"run are recorded with --steps, and always where a GPU computes.",
 	.examples = "  quire price real\n"
-		    "  quire price real --gpu mine/mine.json --out steps.tsv\n",
+		    "  quire price real --gpu mine/mine.json --out priced.tsv\n",
 	OPTIONS(options),
 	.value_bytes = sizeof(struct price_request),
 	.positional_minimum = 1,

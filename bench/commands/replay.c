@@ -3,6 +3,7 @@
 #include "bench/replay/slo_options.h"
 
 #include "engine/base/number.h"
+#include "reports/results/result_names.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -111,7 +112,7 @@ static enum status parse_window(struct replay_request *request, struct error *er
 	return STATUS_OK;
 }
 
-/* Refuses options of files where none is written. */
+/* Refuses options of files where none is written, and a timeline in place of a table. */
 static enum status check_files(const struct replay_request *request, struct error *error)
 {
 	const char *option = request->wants_steps	       ? "--steps"
@@ -124,7 +125,7 @@ static enum status check_files(const struct replay_request *request, struct erro
 		return error_set(error, STATUS_USAGE,
 			"%s belongs to a result that is written: give --out DIR", option);
 	}
-	return STATUS_OK;
+	return result_names_refuse("--timeline", request->timeline, "perfetto.json", error);
 }
 
 static enum status run(struct command_line *line, struct error *error)

@@ -68,6 +68,12 @@ void case_run_plan(struct case_run *run)
 	}
 }
 
+enum status case_run_made_trace(
+	const char *out, const struct suite_case *rules, char *path, struct error *error)
+{
+	return path_format(path, error, "%s/%s.jsonl", out, rules->name);
+}
+
 enum status case_run_folder(const struct case_run *run, const struct planned_run *planned,
 	char *path, struct error *error)
 {
@@ -132,7 +138,7 @@ static enum status start(
 	const char *const tape_words[] = {"--runner", "tape", "--tape", tape};
 	uint32_t count = 0;
 
-	TRY(path_format(made, error, "%s/%s.jsonl", run->out, of_trace->name));
+	TRY(case_run_made_trace(run->out, of_trace, made, error));
 	TRY(path_format(
 		tape, error, "%s/%s%s", run->out, of_trace->name, planned->is_base ? ".base" : ""));
 	TRY(case_run_folder(run, planned, folder, error));

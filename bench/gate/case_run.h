@@ -57,6 +57,10 @@ void case_run_ended(struct case_run *run);
 
 void case_run_close(struct case_run *run);
 
+/* The file of a trace that the case makes. out: folder of all results. */
+enum status case_run_made_trace(
+	const char *out, const struct suite_case *rules, char *path, struct error *error);
+
 /* The folder of a run's result. */
 enum status case_run_folder(const struct case_run *run, const struct planned_run *planned,
 	char *path, struct error *error);

@@ -10,6 +10,7 @@
 #include "engine/base/integer.h"
 #include "engine/base/interrupt.h"
 #include "engine/base/memory.h"
+#include "engine/base/output_file.h"
 #include "reports/results/results.h"
 
 #include <dirent.h>
@@ -388,27 +389,56 @@ static enum status find_places(struct gate *gate, struct error *error)
 		(int)(has_ending ? bytes - 5 : bytes), request->suite);
 }
 
-/* The runs read the traces: no output of the gate may replace them. */
-static enum status note_traces(const struct gate *gate, struct error *error)
+void gate_note_input(const char *path)
+{
+	DIR *folder = opendir(path);
+
+	if (folder == NULL) {
+		input_file_note(path);
+		return;
+	}
+	for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+		char file[PATH_BYTES_MAX];
+		struct error too_long = {0}; /* for the run too */
+		if (path_format(file, &too_long, "%s/%s", path, entry->d_name) == STATUS_OK) {
+			input_file_note(file);
+		}
+	}
+	closedir(folder);
+}
+
+/* No output of the gate may replace them. */
+static void note_inputs(const struct gate *gate)
+{
+	for (uint32_t i = 0; i < gate->suite.count; i++) {
+		input_file_note(gate->suite.cases[i].trace);
+	}
+	input_file_note(gate->program);
+	if (gate->request->against != NULL) {
+		input_file_note(gate->request->against);
+	}
+}
+
+enum status gate_check_outputs(
+	const struct gate *gate, const char *const *paths, uint32_t count, struct error *error)
 {
 	for (uint32_t i = 0; i < gate->suite.count; i++) {
 		const struct suite_case *rules = &gate->suite.cases[i];
-		struct error missing = {0}; /* the run says so */
-		if (rules->trace[0] != '\0') {
-			int descriptor = input_descriptor(rules->trace, INPUT_FILE, &missing);
-			if (descriptor >= 0) {
-				close(descriptor);
-			}
+		char made[PATH_BYTES_MAX];
+		const char *const path = made;
+		if (rules->make_count > 0) {
+			TRY(case_run_made_trace(gate->request->out, rules, made, error));
+			TRY(output_files_check(&path, 1, error));
 		}
 	}
-	return error->status;
+	gate_note_input(gate->baseline);
+	return output_files_check(paths, count, error);
 }
 
 static enum status run_suite(struct gate *gate, struct error *error)
 {
 	struct owned_folder out;
 
-	TRY(note_traces(gate, error));
 	TRY(owned_folder_open(&out, gate->request->out, error));
 	struct case_run *runs = memory_take(gate->suite.count, sizeof(*runs));
 	/* A parent that ignores it would take the children's exit codes away. */
@@ -424,10 +454,8 @@ static enum status run_suite(struct gate *gate, struct error *error)
 	return status;
 }
 
-enum status gate_run(struct gate *gate, const struct gate_request *request, struct error *error)
+enum status gate_open(struct gate *gate, const struct gate_request *request, struct error *error)
 {
-	uint64_t start_ns = monotonic_ns();
-
 	memset(gate, 0, sizeof(*gate));
 	gate->request = request;
 	TRY(find_places(gate, error));
@@ -439,6 +467,15 @@ enum status gate_run(struct gate *gate, const struct gate_request *request, stru
 		return error_set(error, STATUS_USAGE, "--only: found '%s', expected a case of %s",
 			request->only, request->suite);
 	}
+	note_inputs(gate);
+	return STATUS_OK;
+}
+
+enum status gate_run(struct gate *gate, struct error *error)
+{
+	const struct gate_request *request = gate->request;
+	uint64_t start_ns = monotonic_ns();
+
 	bool has_baseline = request->against == NULL && !request->against_itself;
 	if (has_baseline) {
 		TRY(request->updates ? make_folder(gate->baseline, error)

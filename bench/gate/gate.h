@@ -40,9 +40,22 @@ struct gate {
 	uint64_t elapsed_ns;
 };
 
+/* Reads the suite, and notes its traces and the programs as read (engine/base/input_file.h). To be
+   closed after a failure too. */
+enum status gate_open(struct gate *gate, const struct gate_request *request, struct error *error);
+
+/* Notes what a run reads as read: a file, or every file of a folder. A path that is not there is
+   ignored. */
+void gate_note_input(const char *path);
+
+/* Before hours of runs: refuses traces that the runs would make, and files that the caller will
+   write, where they would replace what is read. paths: (count) NULL where nothing is written. */
+enum status gate_check_outputs(
+	const struct gate *gate, const char *const *paths, uint32_t count, struct error *error);
+
 /* Results go to OUT/CASE, a further run's to OUT/CASE.2 and so on, those of the other program to
-   OUT/CASE.base. To be closed after a failure too. */
-enum status gate_run(struct gate *gate, const struct gate_request *request, struct error *error);
+   OUT/CASE.base. */
+enum status gate_run(struct gate *gate, struct error *error);
 void gate_close(struct gate *gate);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "engine/base/replaced_file.h"
 #include "bench/record/provenance.h"
+#include "engine/base/input_file.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "reports/results/history_file.h"
@@ -42,16 +43,26 @@ static cJSON *line_of(const struct gate *gate)
 }
 
 /* A file that is no history stays as it is. */
-static enum status check_old(const struct replaced_file *file, bool *is_there, struct error *error)
+static enum status check_old(const char *path, struct error *error)
 {
-	TRY(replaced_file_old(file, "--history", is_there, error));
-	if (!*is_there) {
-		return STATUS_OK;
-	}
 	struct history_file history;
-	enum status status = history_file_open(&history, file->path, error);
+	enum status status = history_file_open(&history, path, error);
+
 	history_file_close(&history);
 	return status;
+}
+
+enum status gate_history_check(const char *path, struct error *error)
+{
+	bool is_there;
+
+	TRY(path_is_there(path, &is_there, error));
+	if (!is_there) {
+		return STATUS_OK;
+	}
+	TRY(check_old(path, error));
+	input_file_forget(path); /* which the line is added to */
+	return STATUS_OK;
 }
 
 static enum status write_new(
@@ -59,8 +70,9 @@ static enum status write_new(
 {
 	bool is_there;
 
-	TRY(check_old(file, &is_there, error));
+	TRY(replaced_file_old(file, "--history", &is_there, error));
 	if (is_there) {
+		TRY(check_old(file->path, error));
 		TRY(replaced_file_copy(file, file->path, error));
 	}
 	cJSON *line = line_of(gate);

@@ -6,6 +6,9 @@
 #include "bench/gate/gate.h"
 #include "engine/base/status.h"
 
+/* Refuses a file that is there and is no history. */
+enum status gate_history_check(const char *path, struct error *error);
+
 /* Adds a line to a history (reports/results/history_file.h), of which gate_history_print() tells.
    The file is replaced as a whole, so that it never has half a line. */
 enum status gate_history_add(const struct gate *gate, const char *path, struct error *error);

@@ -13,6 +13,13 @@ bool gate_is_on_github(void)
 	return actions != NULL && strcmp(actions, "true") == 0;
 }
 
+const char *gate_summary_path(void)
+{
+	const char *path = getenv("GITHUB_STEP_SUMMARY");
+
+	return path == NULL || path[0] == '\0' ? NULL : path;
+}
+
 static enum status add(const struct gate *gate, struct replaced_file *file, struct error *error)
 {
 	bool is_there;
@@ -27,10 +34,10 @@ static enum status add(const struct gate *gate, struct replaced_file *file, stru
 
 enum status gate_add_to_summary(const struct gate *gate, struct error *error)
 {
-	const char *path = getenv("GITHUB_STEP_SUMMARY");
+	const char *path = gate_summary_path();
 	struct replaced_file file;
 
-	if (path == NULL || path[0] == '\0') {
+	if (path == NULL) {
 		return STATUS_OK;
 	}
 	enum status status = replaced_file_open(&file, path, error);

@@ -11,7 +11,10 @@
 /* Whether the program runs on one: GITHUB_ACTIONS is true. */
 bool gate_is_on_github(void);
 
-/* Adds the verdicts to the summary of the step, GITHUB_STEP_SUMMARY, behind what stands there.
+/* The file of the step's summary, GITHUB_STEP_SUMMARY; NULL: there is none. */
+const char *gate_summary_path(void);
+
+/* Adds the verdicts to the summary of the step behind what stands there.
    Without a summary nothing is done. */
 enum status gate_add_to_summary(const struct gate *gate, struct error *error);
 

@@ -17,24 +17,6 @@ static bool takes_value(const struct option *option)
 	return option->kind != OPTION_FLAG && option->kind != OPTION_HEADING;
 }
 
-/* Judged by the name of the value in the help. */
-static bool takes_folder(const struct option *option)
-{
-	return option->kind == OPTION_TEXT && strstr(option->argument, "DIR") != NULL;
-}
-
-static bool takes_file(const struct option *option)
-{
-	static const char *const names[] = {"FILE", "TRACE", "TABLE"};
-
-	for (uint32_t i = 0; i < 3; i++) {
-		if (option->kind == OPTION_TEXT && strstr(option->argument, names[i]) != NULL) {
-			return true;
-		}
-	}
-	return false;
-}
-
 /* The words of a value, separated by spaces. */
 static void put_words(const struct option *option, FILE *file)
 {
@@ -77,9 +59,9 @@ static void bash_value(const struct command *command, const struct option *optio
 	fputs(")\n\t\t_quire_words '", file);
 	put_words(option, file);
 	fprintf(file, "'%s\n\t\treturn ;;\n",
-		takes_file(option)     ? "; _quire_files -f"
-		: takes_folder(option) ? "; _quire_files -d"
-				       : "");
+		option_takes_file(option)     ? "; _quire_files -f"
+		: option_takes_folder(option) ? "; _quire_files -d"
+					      : "");
 }
 
 static void bash_command(const struct command *command, bool is_value, FILE *file)
@@ -174,8 +156,8 @@ static void zsh_option(
 	fputc(']', file);
 	if (takes_value(option)) {
 		bool has_words = option->word_at != NULL;
-		bool has_paths = takes_file(option) || takes_folder(option);
-		const char *paths = takes_file(option) ? "_files" : "_files -/";
+		bool has_paths = option_takes_file(option) || option_takes_folder(option);
+		const char *paths = option_takes_file(option) ? "_files" : "_files -/";
 		option_usage(option, usage);
 		fputc(':', file);
 		put_quoted(strchr(usage, ' ') + 1, "'\\''", ":\\", file);
@@ -263,11 +245,12 @@ static void fish_option(const struct command *command, const struct option *opti
 		fprintf(file, " -o %s", option->alias);
 	}
 	if (takes_value(option)) {
-		fputs(takes_file(option) ? " -r -F" : " -x", file);
+		fputs(option_takes_file(option) ? " -r -F" : " -x", file);
 		fputs(" -a '", file);
 		put_words(option, file);
-		fputs(takes_folder(option) && !takes_file(option) ? " (__fish_complete_directories)"
-								  : "",
+		fputs(option_takes_folder(option) && !option_takes_file(option)
+				? " (__fish_complete_directories)"
+				: "",
 			file);
 		fputs("'", file);
 	}

@@ -81,6 +81,23 @@ bool command_option(const struct command *command, uint32_t index, struct option
 
 /* ---- values ---- */
 
+bool option_takes_folder(const struct option *option)
+{
+	return option->kind == OPTION_TEXT && strstr(option->argument, "DIR") != NULL;
+}
+
+bool option_takes_file(const struct option *option)
+{
+	static const char *const names[] = {"FILE", "TRACE", "TABLE"};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		if (option->kind == OPTION_TEXT && strstr(option->argument, names[i]) != NULL) {
+			return true;
+		}
+	}
+	return false;
+}
+
 bool option_fits(const struct option *option, uint64_t value)
 {
 	check(option->kind == OPTION_COUNT || option->kind == OPTION_MILLIONTHS);

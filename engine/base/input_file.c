@@ -55,6 +55,15 @@ static void remember(const struct stat *file)
 		(struct identity){file->st_dev, file->st_ino, file->st_mtim};
 }
 
+void input_file_note(const char *path)
+{
+	struct stat found;
+
+	if (stat(path, &found) == 0) {
+		remember(&found);
+	}
+}
+
 void input_file_forget(const char *path)
 {
 	struct stat found;

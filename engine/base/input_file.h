@@ -13,7 +13,7 @@
    files are remembered for the whole program, so that no output replaces them
    (engine/base/output_file.h); a command reads far fewer. */
 
-enum { INPUT_FILES_REMEMBERED = 1024, INPUT_FILES_MADE = 4 };
+enum { INPUT_FILES_REMEMBERED = 4096, INPUT_FILES_MADE = 4 };
 
 enum input_kind {
 	INPUT_FILE,	    /* a file */
@@ -41,6 +41,10 @@ enum status input_file_open(
 /* XXH64 with seed 0 of what it holds. */
 enum status input_hash(
 	const char *path, enum input_kind kind, uint64_t *hash, struct error *error);
+
+/* Remembers a file as read without opening it: for those that other processes of the command read.
+   A path that is no file is ignored. */
+void input_file_note(const char *path);
 
 /* Lets a file be replaced that was read, to see whether it may stay. */
 void input_file_forget(const char *path);

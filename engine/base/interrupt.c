@@ -48,28 +48,41 @@ static void on_death(int signal)
 	raise(signal);
 }
 
-static bool is_ignored(int signal)
+static bool is_left_to(int signal, void (*handler)(int))
 {
 	struct sigaction action;
 
-	return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+	return sigaction(signal, NULL, &action) == 0 && action.sa_handler == handler;
+}
+
+/* A signal that is ignored, or that a profiler has taken for itself, stays as it is. */
+static void catch_death(int signal)
+{
+	if (is_left_to(signal, SIG_DFL)) {
+		handle(signal, on_death, 0);
+	}
 }
 
 void interrupt_catch(void)
 {
-	static const int deaths[] = {SIGPIPE, SIGQUIT, SIGXCPU};
+	/* All that end a program unless it says otherwise, but for those of a crash, after which
+	   nothing in memory can be relied on. */
+	static const int deaths[] = {SIGPIPE, SIGQUIT, SIGXCPU, SIGUSR1, SIGUSR2, SIGALRM,
+		SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT, SIGSYS, SIGTRAP, SIGABRT};
 
 	/* SIGINT too when it is ignored, as shells do to jobs of a script: `kill -INT` ends a run
 	   in the background. */
 	handle(SIGINT, on_interrupt, SA_RESTART);
 	handle(SIGTERM, on_interrupt, SA_RESTART);
-	if (!is_ignored(SIGHUP)) {
+	if (!is_left_to(SIGHUP, SIG_IGN)) {
 		handle(SIGHUP, on_interrupt, SA_RESTART);
 	}
 	for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++) {
-		if (!is_ignored(deaths[i])) {
-			handle(deaths[i], on_death, 0);
-		}
+		catch_death(deaths[i]);
+	}
+	/* valgrind keeps the last one. */
+	for (int signal = SIGRTMIN; signal < SIGRTMAX; signal++) {
+		catch_death(signal);
 	}
 	handle(SIGXFSZ, SIG_IGN, 0);
 }

@@ -11,9 +11,10 @@
    interrupt_is_pending() and completes its results. A handler notes them instead of a mask, because
    they reach any thread, those of CUDA included. */
 
-/* Installs the handlers, once, for the whole program. SIGPIPE, SIGQUIT and SIGXCPU kill as ever,
-   but remove what is unfinished. SIGXFSZ is ignored, so that a write beyond a limit fails with
-   EFBIG. */
+/* Installs the handlers, once, for the whole program. Other signals that end a program, such as
+   SIGPIPE, SIGQUIT, or SIGUSR1 of a batch system, kill as ever, but remove what is unfinished.
+   SIGKILL, SIGRTMAX and the signals of a crash (SIGSEGV, SIGBUS, SIGFPE, SIGILL) leave it. SIGXFSZ
+   is ignored, so that a write beyond a limit fails with EFBIG. */
 void interrupt_catch(void);
 
 /* From here on signals are noted, until the interrupt_release() that belongs to it. Holds may be

@@ -18,10 +18,60 @@ enum {
 	READER_WAIT_NS = 50000000,
 };
 
+/* The latest files that were committed, as in input_file.c: entry i is that of the files i, i +
+   COMMITTED_REMEMBERED, ... */
+enum { COMMITTED_REMEMBERED = 256 };
+
+static struct {
+	struct committed {
+		dev_t device;
+		ino_t inode;
+		struct timespec changed; /* a later file may get the number of one that is gone */
+	} files[COMMITTED_REMEMBERED];
+	size_t count;
+} output_files;
+
 static enum status cannot_write(const char *path, int reason, struct error *error)
 {
 	return error_set(
 		error, STATUS_FILE, "%.200s: cannot be written: %s", path, strerror(reason));
+}
+
+static enum status refuse_second(const char *path, struct error *error)
+{
+	return error_set(error, STATUS_FILE,
+		"%.200s: is written to twice by this command, expected two files", path);
+}
+
+/* ---- what was written ---- */
+
+/* A link is replaced, not what it leads to, so it is a file of its own. */
+static bool was_committed(const char *path)
+{
+	struct stat found;
+
+	if (lstat(path, &found) != 0) {
+		return false;
+	}
+	for (size_t i = 0; i < output_files.count && i < COMMITTED_REMEMBERED; i++) {
+		const struct committed *file = &output_files.files[i];
+		if (file->device == found.st_dev && file->inode == found.st_ino &&
+			file->changed.tv_sec == found.st_mtim.tv_sec &&
+			file->changed.tv_nsec == found.st_mtim.tv_nsec) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void remember(const char *path)
+{
+	struct stat found;
+
+	if (lstat(path, &found) == 0) {
+		output_files.files[output_files.count++ % COMMITTED_REMEMBERED] =
+			(struct committed){found.st_dev, found.st_ino, found.st_mtim};
+	}
 }
 
 /* ---- opening ---- */
@@ -49,9 +99,7 @@ static enum status create_part(struct output_file *output, int *descriptor, stru
 	for (int i = 0; i < NAMES_TRIED && *descriptor < 0 && errno == EEXIST; i++) {
 		TRY(part_name(output, i, part, error));
 		if (unfinished_holds(part)) {
-			return error_set(error, STATUS_FILE,
-				"%.200s: is written to twice by this command, expected two files",
-				output->path);
+			return refuse_second(output->path, error);
 		}
 		*descriptor = unfinished_create(&output->part, part);
 	}
@@ -104,6 +152,56 @@ static enum status refuse_input(const char *path, struct error *error)
 	return STATUS_OK;
 }
 
+static enum status check_path(const char *path, struct error *error)
+{
+	TRY(refuse_input(path, error));
+	return was_committed(path) ? refuse_second(path, error) : STATUS_OK;
+}
+
+/* Whether two paths lead to one file, or, where one of them leads to none, have one name in one
+   folder. */
+static bool is_one_file(const char *a, const char *b)
+{
+	const char *paths[] = {a, b};
+	struct stat found[2];
+	char folder[PATH_BYTES_MAX];
+	bool is_there = stat(a, &found[0]) == 0 && stat(b, &found[1]) == 0;
+
+	if (!is_there && strcmp(path_name(a), path_name(b)) != 0) {
+		return false;
+	}
+	for (uint32_t i = 0; i < 2 && !is_there; i++) {
+		struct error too_long = {0};
+		int bytes = (int)(path_name(paths[i]) - paths[i]);
+		if (path_format(folder, &too_long, "%.*s", bytes, paths[i]) != STATUS_OK ||
+			stat(bytes == 0 ? "." : folder, &found[i]) != 0) {
+			return false;
+		}
+	}
+	return found[0].st_dev == found[1].st_dev && found[0].st_ino == found[1].st_ino;
+}
+
+static bool is_a_file(const char *path)
+{
+	return path != NULL && strcmp(path, "-") != 0 && !is_written_itself(path);
+}
+
+enum status output_files_check(const char *const *paths, uint32_t count, struct error *error)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (!is_a_file(paths[i])) {
+			continue;
+		}
+		TRY(check_path(paths[i], error));
+		for (uint32_t j = 0; j < i; j++) {
+			if (is_a_file(paths[j]) && is_one_file(paths[j], paths[i])) {
+				return refuse_second(paths[i], error);
+			}
+		}
+	}
+	return STATUS_OK;
+}
+
 enum status output_file_open(struct output_file *output, const char *path, struct error *error)
 {
 	*output = (struct output_file){.file = NULL};
@@ -115,7 +213,7 @@ enum status output_file_open(struct output_file *output, const char *path, struc
 		output->file = stdout;
 		return STATUS_OK;
 	}
-	TRY(refuse_input(path, error));
+	TRY(check_path(path, error));
 	int descriptor = -1;
 	enum status status = is_written_itself(path) ? open_itself(path, &descriptor, error)
 						     : create_part(output, &descriptor, error);
@@ -223,7 +321,11 @@ enum status output_file_commit(struct output_file *output, struct error *error)
 
 	TRY(output_file_finish(output, error));
 	TRY(output_file_publish(output, error));
-	return has_part ? output_file_sync_folder(output->path, error) : STATUS_OK;
+	if (!has_part) {
+		return STATUS_OK;
+	}
+	remember(output->path);
+	return output_file_sync_folder(output->path, error);
 }
 
 void output_file_abandon(struct output_file *output)

@@ -2,6 +2,7 @@
 #define ENGINE_BASE_OUTPUT_FILE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "engine/base/path.h"
@@ -14,7 +15,8 @@
    After a commit the file is on the disk: its bytes are before the rename, and the name is after
    it.
 
-   A file that the command reads (engine/base/input_file.h) is refused, whatever its name.
+   A file that the command reads (engine/base/input_file.h) is refused, whatever its name, and so is
+   one that it has committed: two outputs of a command are two files.
 
    The path "-" is the standard output. A device or a pipe is written to directly, as are
    /dev/stdout, /dev/fd/N and what lies below /proc. A symbolic link to a file is replaced.
@@ -27,6 +29,10 @@ struct output_file {
 	char path[PATH_BYTES_MAX];
 	struct unfinished *part; /* NULL: the path itself is written to */
 };
+
+/* Refuses what would be refused when all of a command's outputs are written, before anything is
+   made: for commands that write after a long time. paths: (count) NULL where nothing is written. */
+enum status output_files_check(const char *const *paths, uint32_t count, struct error *error);
 
 /* A pipe that is read by nobody within some seconds is refused. */
 enum status output_file_open(struct output_file *output, const char *path, struct error *error);

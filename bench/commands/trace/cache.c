@@ -8,6 +8,7 @@
 #include "engine/model/config_json.h"
 #include "reports/figures/plot.h"
 #include "engine/shape/model_config.h"
+#include "reports/results/result_names.h"
 #include "sim/kv_memory.h"
 #include "sim/profile_choice.h"
 #include "workloads/study/cache_curve.h"
@@ -327,7 +328,8 @@ static enum status check_request(const struct cache_request *request, struct err
 			"%s holds every policy, so --policy does not go with it",
 			request->out != NULL ? "--out" : "--plot");
 	}
-	return STATUS_OK;
+	TRY(result_names_refuse("--out", request->out, "curve.tsv", error));
+	return result_names_refuse("--plot", request->plot, "curve.svg", error);
 }
 
 static enum status run(struct command_line *line, struct error *error)

@@ -4,6 +4,7 @@
 #include "engine/base/output_file.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
+#include "reports/results/result_names.h"
 #include "workloads/conversations.h"
 #include "workloads/study/references.h"
 #include "workloads/trace/format.h"
@@ -96,6 +97,7 @@ static enum status run(struct command_line *line, struct error *error)
 	if (request->out == NULL) {
 		return error_set(error, STATUS_USAGE, "--out is missing");
 	}
+	TRY(result_names_refuse("--out", request->out, "trace.jsonl", error));
 	TRY(open_trace(&converter.trace, line->positionals[0], request, error));
 	converter.block_size = trace_reading_block_size(converter.trace);
 	converter.conversations = conversations_open(converter.block_size);

@@ -4,6 +4,7 @@
 #include "engine/base/number.h"
 #include "engine/base/output_file.h"
 #include "bench/commands/trace/trace_request.h"
+#include "reports/results/result_names.h"
 #include "workloads/trace/trace_writer.h"
 
 #include <stddef.h>
@@ -145,6 +146,7 @@ static enum status run(struct command_line *line, struct error *error)
 	if (request->out == NULL) {
 		return error_set(error, STATUS_USAGE, "--out is missing");
 	}
+	TRY(result_names_refuse("--out", request->out, "trace.jsonl", error));
 	enum status status = trace_plan_open(&plan, request, error);
 	if (status == STATUS_OK) {
 		status = write_trace(request->out, &plan.options, error);

@@ -4,6 +4,7 @@
 #include "engine/base/json.h"
 #include "engine/base/number.h"
 #include "reports/figures/plot.h"
+#include "reports/results/result_names.h"
 #include "workloads/study/trace_stat.h"
 
 #include <inttypes.h>
@@ -237,6 +238,7 @@ static enum status run(struct command_line *line, struct error *error)
 	struct trace_stat stat;
 
 	request->path = line->positionals[0];
+	TRY(result_names_refuse("--plot", request->plot, "trace.svg", error));
 	TRY(trace_reading_open(&trace, request->path, &request->config, error));
 	trace_stat_init(&stat, trace_reading_block_size(trace));
 	enum status status = show(request, &stat, trace, error);

@@ -302,6 +302,29 @@ static const struct {
 	{QUIRE " replay trace.jsonl --out result --gpu h.json --timeline h.json", "h.json"},
 };
 
+/* Tables of a result that the command does not open, and those of another one. */
+static const struct {
+	const char *line, *file;
+} onto_results[] = {
+	{QUIRE " price tape --gpu h200-datasheet --out tape/requests.tsv", "tape/requests.tsv"},
+	{QUIRE " price tape --gpu h200-datasheet --out ./tape/latency.tsv", "tape/latency.tsv"},
+	{QUIRE " replay trace.jsonl --out result --runner tape --tape tape --timeline "
+	       "tape/requests.tsv",
+		"tape/requests.tsv"},
+	{QUIRE " replay trace.jsonl --out result --timeline tape/step_grid.tsv",
+		"tape/step_grid.tsv"},
+	{QUIRE " trace cache trace.jsonl --out tape/requests.tsv", "tape/requests.tsv"},
+	{QUIRE " trace cache trace.jsonl --plot tape/requests.tsv", "tape/requests.tsv"},
+	{QUIRE " trace stat trace.jsonl --plot tape/summary.json", "tape/summary.json"},
+	{QUIRE " trace convert trace.jsonl --out tape/timeline.tsv", "tape/timeline.tsv"},
+	{QUIRE " trace make --requests 9 --input 9 --output 9 --out tape/requests.tsv",
+		"tape/requests.tsv"},
+	{QUIRE " calibrate --points points.tsv --name summary --out tape", "tape/summary.json"},
+	{QUIRE " calibrate --points points.tsv --name a --out c --plot tape/requests.tsv",
+		"tape/requests.tsv"},
+	{QUIRE " report tape --out tape/requests.tsv", "tape/requests.tsv"},
+};
+
 Test(files_cli, no_output_replaces_what_the_command_reads)
 {
 	char tape[PATH_BYTES];
@@ -327,10 +350,44 @@ Test(files_cli, no_output_replaces_what_the_command_reads)
 	}
 }
 
+Test(files_cli, no_output_replaces_a_table_of_a_result)
+{
+	char tape[PATH_BYTES];
+
+	write_plain_trace(60);
+	path_in(tape, fixture.folder, "tape");
+	require_good(RUN(fixture.trace, "--out", tape, "--steps"));
+	char *before = state_of("tape");
+	for (size_t i = 0; i < sizeof(onto_results) / sizeof(onto_results[0]); i++) {
+		require_shell(2, strrchr(onto_results[i].file, '/'), onto_results[i].line);
+		require_shell(2, "found the name of a file of a result", onto_results[i].line);
+		require_state("tape", before);
+		require(!file_exists(fixture.out), "%s: a folder is left", onto_results[i].line);
+	}
+	free(before);
+}
+
+/* The second of two outputs with one name is refused: the first stays. */
+Test(files_cli, two_outputs_of_a_command_are_two_files)
+{
+	write_plain_trace(60);
+	require_shell(0, NULL,
+		"sed 's/}$/, \"hash_ids\": [1]}/' trace.jsonl >ids.jsonl && "
+		"head -n 90 '" QUIRE_SOURCE_DIR
+		"/sim/profiles/points/h200-qwen3-8b.tsv' >points.tsv");
+	require_shell(2, "is written to twice by this command",
+		QUIRE " trace cache ids.jsonl --out curve --plot ./curve");
+	require_shell(0, NULL, "grep -q '<svg' curve");
+	require_shell(2, "is written to twice by this command",
+		QUIRE " calibrate --points points.tsv --name y --out c --plot c/y.json");
+	require_shell(0, NULL, "grep -q quire-calibrated c/y.json");
+	require_no_parts(fixture.folder);
+}
+
 Test(files_cli, the_timeline_is_no_file_of_the_result)
 {
 	write_plain_trace(60);
-	require_shell(2, "is a file of the result itself",
+	require_shell(2, "found the name of a file of a result",
 		QUIRE " replay trace.jsonl --out result --timeline ./result/steps.tsv");
 	require(!file_exists(fixture.out), "a folder is left");
 }
@@ -408,7 +465,7 @@ Test(files_cli, nohup_keeps_a_hang_up_away)
 /* Commands that write one file end at once. */
 Test(files_cli, a_signal_leaves_nothing_of_a_file)
 {
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU};
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU, SIGUSR1, SIGUSR2};
 	static const char *const arguments[] = {"quire", "trace", "make", "--requests", "90000000",
 		"--input", "5", "--output", "5", "--out", "new.jsonl", NULL};
 

@@ -728,6 +728,102 @@ Test(gate, no_output_replaces_an_input)
 	close_folder(folder);
 }
 
+/* Files that only the runs read, in processes of their own, and the other program. */
+static const struct {
+	const char *options, *file;
+} read_by_runs[] = {
+	{"--junit mine.json", "mine.json"},
+	{"--json ./mine.json", "mine.json"},
+	{"--markdown hard.json", "mine.json"},
+	{"--json soft.json", "mine.json"},
+	{"--history mine.json", "mine.json"},
+	{"--json fl.tsv", "fl.tsv"},
+	{"--json other.json", "other.json"},
+	{"--json model/config.json", "model/config.json"},
+	{"--json tape/notes", "tape/notes"},
+	{"--json lengths.jsonl", "lengths.jsonl"},
+	{"--junit s-baseline/one.json", "s-baseline/one.json"},
+	{"--against ./quire --json quire", "quire"},
+	{"--out made", "made/makes.jsonl"},
+};
+
+static const char reading_suite[] =
+	"{\"cases\": ["
+	"{\"name\": \"one\", \"trace\": \"t.jsonl\", \"options\": \"--gpu mine.json\"}, "
+	"{\"name\": \"fleet\", \"trace\": \"t.jsonl\", \"options\": \"--fleet=fl.tsv\"}, "
+	"{\"name\": \"model\", \"trace\": \"t.jsonl\", \"options\": \"--model ./model\"}, "
+	"{\"name\": \"tape\", \"trace\": \"t.jsonl\", \"options\": \"--runner tape --tape tape\"}, "
+	"{\"name\": \"makes\", \"make\": \"--requests 3 --lengths-from lengths.jsonl\"}, "
+	"{\"name\": \"takes\", \"trace\": \"made/makes.jsonl\"}]}";
+
+Test(gate, no_output_replaces_what_only_a_run_reads)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[2 * TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	write_suite(folder, reading_suite);
+	shell(folder, QUIRE_EXECUTABLE
+		" trace make --requests 5 --input 40 --output 5 --out t.jsonl && "
+		"cp '" QUIRE_SOURCE_DIR "/sim/profiles/h200-datasheet.json' mine.json && "
+		"cp mine.json other.json && ln mine.json hard.json && ln -s mine.json soft.json && "
+		"printf 'group\\treplicas\\tgpu\\na\\t1\\tother.json\\n' >fl.tsv && "
+		"printf '#!/bin/sh\\n' >quire && chmod +x quire && "
+		"mkdir model tape made s-baseline && echo {} >model/config.json && "
+		"echo notes >tape/notes && cp t.jsonl lengths.jsonl && "
+		"cp t.jsonl made/makes.jsonl && echo {} >s-baseline/one.json");
+	for (size_t i = 0; i < sizeof(read_by_runs) / sizeof(read_by_runs[0]); i++) {
+		const char *options = read_by_runs[i].options;
+		snprintf(path, sizeof(path), "%s/%s", folder, read_by_runs[i].file);
+		char *before = file_read(path, NULL);
+		struct process_result result =
+			shell_run(folder, QUIRE_EXECUTABLE " gate s.json %s", options);
+		require(result.code == 2 && strstr(result.err, "is read by this command") != NULL,
+			"%s: %d: %s", options, result.code, result.err);
+		process_result_free(&result);
+		char *after = file_read(path, NULL);
+		require(strcmp(before, after) == 0, "%s: lost", options);
+		free(before);
+		free(after);
+		shell(folder, "test ! -e gate-results && test $(ls made | wc -l) = 1");
+	}
+	close_folder(folder);
+}
+
+/* Each verdict and the history is a file of its own; nothing runs before that is known. */
+Test(gate, no_output_replaces_another)
+{
+	static const char *const options[] = {"--json h.jsonl --history h.jsonl",
+		"--junit h.jsonl --history ./h.jsonl", "--markdown hard --history h.jsonl",
+		"--markdown soft --history h.jsonl", "--junit x --markdown x",
+		"--json ./x --junit x", "--history new --json new"};
+	char folder[TEMPORARY_PATH_BYTES];
+
+	open_folder(folder);
+	require_gate(folder, "--history @/h.jsonl", 0, WORDS("2 PASS"));
+	shell(folder, "ln h.jsonl hard; ln -s h.jsonl soft; cp h.jsonl kept; rm -r results");
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		struct process_result result = shell_run(
+			folder, QUIRE_EXECUTABLE " gate s.json --out results %s", options[i]);
+		require(result.code == 2 && strstr(result.err, "is written to twice") != NULL,
+			"%s: %d: %s", options[i], result.code, result.err);
+		process_result_free(&result);
+		shell(folder, "cmp h.jsonl kept && test ! -e results && test ! -e new && "
+			      "test ! -e x");
+	}
+	shell(folder, "GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=h.jsonl " QUIRE_EXECUTABLE
+		      " gate s.json --out results --history h.jsonl 2>err; test $? = 2 && "
+		      "grep -q 'is written to twice' err && cmp h.jsonl kept && "
+		      "test ! -e results");
+	/* one that is no history is refused as early */
+	shell(folder, "echo notes >notes; " QUIRE_EXECUTABLE
+		      " gate s.json --out results --history notes 2>err; test $? = 2 && "
+		      "grep -q notes err && test $(cat notes) = notes && test ! -e results");
+	shell(folder, QUIRE_EXECUTABLE
+		" gate s.json --out results --json results/one/requests.tsv 2>err; test $? = 2 && "
+		"grep -q 'the name of a file of a result' err && test ! -e results");
+	close_folder(folder);
+}
+
 /* A signal ends the runs too. */
 Test(gate, a_signal_ends_the_runs)
 {

@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/harness/require.h"
+#include "tests/harness/temporary.h"
 
 static const char *const paths[INPUT_FILES_MADE] = {
 	"/dev/null/a", "/dev/null/b", "/dev/null/a/b", "none.jsonl"};
@@ -84,6 +86,34 @@ Test(input_file, that_is_made_is_there_for_processes_that_are_forked)
 	require_content(paths[0], "of the parent");
 	input_file_drop(paths[0]);
 	input_file_drop(paths[1]);
+}
+
+static bool was_read(const char *folder, const char *name)
+{
+	char path[2 * TEMPORARY_PATH_BYTES];
+	struct stat found;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	require(stat(path, &found) == 0, "%s is not there", path);
+	return input_file_was_read(&found);
+}
+
+/* For files that other processes read. */
+Test(input_file, that_is_noted_counts_as_read)
+{
+	char folder[TEMPORARY_PATH_BYTES], one[2 * TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	temporary_write(folder, "one", "1", one);
+	input_file_note("/dev/null/none");
+	input_file_note("/dev/null");
+	input_file_note(folder);
+	require(!was_read(folder, "one"), "nobody read it");
+	input_file_note(one);
+	temporary_write(folder, "two", "2", NULL);
+	require(was_read(folder, "one") && !was_read(folder, "two"), "another was noted");
+	require(!was_read(folder, "."), "a folder was noted");
+	temporary_remove(folder);
 }
 
 static void heed(int signal)

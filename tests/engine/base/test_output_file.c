@@ -131,6 +131,85 @@ Test(output_file, is_not_two_outputs_of_one_command)
 	require_names("");
 }
 
+/* One after the other, under whatever name; and a link to the first is a file of its own. */
+Test(output_file, is_not_two_outputs_one_after_the_other)
+{
+	struct error error = {0};
+	struct output_file first = opened(), second;
+	char same[PATH_BYTES + 8];
+
+	require(output_file_commit(&first, &error) == STATUS_OK, "%s", error.text);
+	snprintf(same, sizeof(same), "%s/./file", folder);
+	require_equal(output_files_check((const char *const[]){same}, 1, &error), STATUS_FILE);
+	require_equal(output_file_open(&second, same, &error), STATUS_FILE);
+	require(strstr(error.text, "is written to twice") != NULL, "%s", error.text);
+	output_file_abandon(&second);
+	require_text("new\n");
+	require_names("file\n");
+	snprintf(same, sizeof(same), "%s/link", folder);
+	require(symlink("file", same) == 0, "no link");
+	error = (struct error){0};
+	require(output_file_open(&second, same, &error) == STATUS_OK, "%s", error.text);
+	require(output_file_commit(&second, &error) == STATUS_OK, "%s", error.text);
+	require_text("new\n");
+}
+
+/* Before anything is written; @ is the folder. Several paths of devices are no file. */
+static const struct {
+	const char *paths[2];
+	bool is_refused;
+} pairs[] = {
+	{{"@/new", "@/new"}, true},
+	{{"@/new", "@/./new"}, true},
+	{{"@/new", "@/other"}, false},
+	{{"@/new", "@/sub/new"}, false},
+	{{"@/old", "@/sub/../old"}, true},
+	{{"@/old", "@/hard"}, true},
+	{{"@/soft", "@/old"}, true},
+	{{"@/dangling", "@/new"}, false},
+	{{"/dev/null", "/dev/null"}, false},
+	{{"@/nowhere/new", "@/nowhere/new"}, false},
+	{{"-", "-"}, false},
+};
+
+Test(output_file, two_names_of_one_file_are_found_before_anything_is_written)
+{
+	struct process_result made = shell_run(folder,
+		"echo old >old && ln old hard && ln -s old soft && ln -s new dangling && mkdir "
+		"sub");
+
+	process_result_free(&made);
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		char texts[2][PATH_BYTES];
+		const char *paths[4] = {NULL};
+		struct error error = {0};
+		for (uint32_t j = 0; j < 2; j++) {
+			const char *text = pairs[i].paths[j];
+			snprintf(texts[j], sizeof(texts[j]), "%s%s", text[0] == '@' ? folder : "",
+				text + (text[0] == '@'));
+			paths[2 * j + 1] = texts[j];
+		}
+		enum status status = output_files_check(paths, 4, &error);
+		require(status == (pairs[i].is_refused ? STATUS_FILE : STATUS_OK), "pair %zu: %s",
+			i, error.text);
+	}
+}
+
+/* A file that somebody else has put in its place. */
+Test(output_file, may_be_written_again_where_it_was_replaced)
+{
+	struct error error = {0};
+	struct output_file output = opened();
+
+	require(output_file_commit(&output, &error) == STATUS_OK, "%s", error.text);
+	temporary_write(folder, "other", "other\n", NULL);
+	struct process_result moved = shell_run(folder, "mv other file");
+	process_result_free(&moved);
+	output = opened();
+	require(output_file_commit(&output, &error) == STATUS_OK, "%s", error.text);
+	require_text("new\n");
+}
+
 /* Whatever name an input has, and whether it is opened before the output or after it. */
 Test(output_file, is_no_input_of_the_command)
 {
@@ -338,9 +417,11 @@ static void be_hung_up(void)
 	raise(SIGHUP);
 }
 
-static void lose_the_reader(void)
+static int killing_signal;
+
+static void be_killed(void)
 {
-	raise(SIGPIPE);
+	raise(killing_signal);
 }
 
 static const struct {
@@ -353,8 +434,11 @@ static const struct {
 	{be_interrupted, 1, 0},
 	{be_terminated, 1, 0},
 	{be_hung_up, 1, 0},
-	{lose_the_reader, -1, SIGPIPE},
 };
+
+/* What batch systems, timers and debuggers send, and what `kill -N` may. */
+static const int deaths[] = {SIGPIPE, SIGQUIT, SIGXCPU, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM,
+	SIGPROF, SIGIO, SIGPWR, SIGSTKFLT, SIGSYS, SIGTRAP, SIGABRT};
 
 /* The child makes a folder, a file in it and another beside it, takes a third as its own, and
    leaves. */
@@ -397,6 +481,40 @@ Test(output_file, leaves_nothing_whatever_way_the_program_ends)
 		}
 		require_names("");
 	}
+}
+
+static void require_death(int signal)
+{
+	killing_signal = signal;
+	int state = state_after(be_killed);
+	require(WIFSIGNALED(state) && WTERMSIG(state) == signal, "signal %d: state %d", signal,
+		state);
+	require_names("");
+}
+
+Test(output_file, leaves_nothing_whatever_signal_kills)
+{
+	for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++) {
+		require_death(deaths[i]);
+	}
+	require_death(SIGRTMIN);
+	require_death(SIGRTMAX - 1);
+}
+
+/* A profiler has its own handler of SIGPROF before the program begins. */
+static void count_nothing(int signal)
+{
+	(void)signal;
+}
+
+Test(output_file, a_signal_that_somebody_handles_stays_theirs)
+{
+	struct sigaction action = {.sa_handler = count_nothing}, found;
+
+	require(sigaction(SIGPROF, &action, NULL) == 0, "not handled");
+	interrupt_catch();
+	require(sigaction(SIGPROF, NULL, &found) == 0 && found.sa_handler == count_nothing,
+		"it was replaced");
 }
 
 /* The ranks of tensor parallelism are forked. */

@@ -1,0 +1,103 @@
+#include "bench/commands/case_inputs.h"
+
+#include "bench/commands/commands.h"
+#include "bench/commands/trace/trace_commands.h"
+#include "bench/fleet/groups.h"
+#include "bench/gate/gate.h"
+#include "bench/replay/run_to_folder.h"
+#include "engine/base/memory.h"
+
+#include <stdlib.h>
+
+/* As the program would be called: COMMAND WORD ... */
+struct words {
+	const char *list[2 * SUITE_ARGUMENTS_MAX + 2];
+	int count;
+};
+
+static void add(struct words *words, const char *const *list, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		words->list[words->count++] = list[i];
+	}
+}
+
+/* Parses the words; values: (command->value_bytes). What the run refuses ends the parse. */
+static void parse(const struct command *command, struct words *words, void *values)
+{
+	/* argv's type is not const, but parsing does not change the words. */
+	struct command_line line = {.command = command,
+		.argc = words->count,
+		.argv = (char **)words->list,
+		.values = values};
+	struct error refused = {0};
+	bool wants_help;
+
+	command_defaults(command, values);
+	(void)command_parse(&line, &wants_help, &refused);
+}
+
+static void note_options(const struct command *command, const void *values)
+{
+	struct option option;
+
+	for (uint32_t i = 0; command_option(command, i, &option); i++) {
+		if (!option_takes_file(&option) && !option_takes_folder(&option)) {
+			continue;
+		}
+		const char *path = *(const char *const *)((const char *)values + option.offset);
+		if (path != NULL) {
+			gate_note_input(path);
+		}
+	}
+}
+
+static void note_profiles(const char *fleet)
+{
+	struct fleet_groups *groups = memory_take(1, sizeof(*groups));
+	struct error refused = {0};
+
+	(void)fleet_groups_read(groups, fleet, &refused);
+	for (uint32_t i = 0; i < groups->count; i++) {
+		gate_note_input(groups->list[i].gpu);
+	}
+	free(groups);
+}
+
+static void note_replay(const struct suite_case *rules, bool records)
+{
+	const struct command *command = &command_replay;
+	struct replay_request *request = memory_take(1, command->value_bytes);
+	struct words words = {{command->name}, 1};
+
+	add(&words, rules->options, rules->option_count);
+	if (records) {
+		add(&words, rules->recorded, rules->recorded_count);
+	}
+	parse(command, &words, request);
+	note_options(command, request);
+	if (request->run.config.fleet != NULL) {
+		note_profiles(request->run.config.fleet);
+	}
+	free(request);
+}
+
+static void note_make(const struct suite_case *rules)
+{
+	const struct command *command = &command_trace_make;
+	void *values = memory_take(1, command->value_bytes);
+	struct words words = {{command->name}, 1};
+
+	add(&words, rules->make, rules->make_count);
+	parse(command, &words, values);
+	note_options(command, values);
+	free(values);
+}
+
+void case_inputs_note(const struct suite *suite, bool records)
+{
+	for (uint32_t i = 0; i < suite->count; i++) {
+		note_replay(&suite->cases[i], records);
+		note_make(&suite->cases[i]);
+	}
+}
