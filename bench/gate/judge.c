@@ -4,6 +4,7 @@
 #include "bench/gate/ratio.h"
 #include "engine/base/check.h"
 #include "engine/base/number.h"
+#include "reports/results/fidelity.h"
 #include "reports/results/metric.h"
 #include "reports/results/results.h"
 
@@ -42,20 +43,6 @@ static void add_json_value(struct text *text, const cJSON *node)
 	cJSON_free(printed);
 }
 
-/* What a run on a GPU and its simulation differ in, by their nature. */
-static bool is_of_runner(const char *field)
-{
-	static const char *const fields[] = {"runner", "gpu", "weights", "dtype", "kernels",
-		"shared_prefix_attention", "tp_transport", "engine_process"};
-
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		if (strcmp(fields[i], field) == 0) {
-			return true;
-		}
-	}
-	return false;
-}
-
 /* Every field that the base has must be equal. One that only the new program knows is an option
    that the suite's command line leaves at its default. */
 static void compare_objects(
@@ -64,7 +51,7 @@ static void compare_objects(
 	for (const cJSON *item = base->child; item != NULL; item = item->next) {
 		const cJSON *twin = cJSON_GetObjectItemCaseSensitive(value, item->string);
 		if ((twin != NULL && cJSON_Compare(item, twin, true)) ||
-			(is_simulation && is_of_runner(item->string))) {
+			(is_simulation && fidelity_is_of_runner(item->string))) {
 			continue;
 		}
 		struct text *text = verdict_add(verdict, GATE_INVALID);
