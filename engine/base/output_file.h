@@ -14,6 +14,8 @@
    After a commit the file is on the disk: its bytes are before the rename, and the name is after
    it.
 
+   A failed write is reported when the file is closed. So what writes to a FILE returns nothing.
+
    A file that the command reads (engine/base/input_file.h) is refused, whatever its name.
 
    The path "-" is the standard output. A device or a pipe is written to directly, as are
@@ -28,7 +30,7 @@ struct output_file {
 	struct unfinished *part; /* NULL: the path itself is written to */
 };
 
-/* A pipe that is read by nobody within some seconds is refused. */
+/* A pipe that has no reader within some seconds is refused. */
 enum status output_file_open(struct output_file *output, const char *path, struct error *error);
 
 /* Brings all bytes to the disk and closes the file. A write that failed is an error with the file's
