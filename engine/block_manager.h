@@ -60,7 +60,7 @@ struct block_link {
 static const uint32_t BLOCK_NONE = UINT32_MAX;
 
 /* What becomes findable or cannot be found any more, in order, for whoever follows the prefix cache
-   from outside; who reads it empties it. */
+   from outside; the reader empties it. */
 struct block_change {
 	struct block_key key;
 	bool is_added;

@@ -3,7 +3,6 @@
 #include "engine/base/integer.h"
 
 #include <stddef.h>
-#include <string.h>
 
 /* All policies. Each is defined in a file of its own and needs a row here only. */
 #define POLICY_LIST(X)                                                                             \
@@ -44,14 +43,4 @@ enum fit policy_fit_whole(
 const struct policy *policy_at(uint32_t index)
 {
 	return index < POLICY_COUNT ? policies[index] : NULL;
-}
-
-const struct policy *policy_find(const char *name)
-{
-	for (uint32_t i = 0; i < POLICY_COUNT; i++) {
-		if (strcmp(policies[i]->name, name) == 0) {
-			return policies[i];
-		}
-	}
-	return NULL;
 }

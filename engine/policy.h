@@ -74,8 +74,7 @@ uint64_t policy_blocks_of(uint64_t tokens, uint64_t block_size);
 enum fit policy_fit_whole(
 	const struct engine_config *config, uint64_t prompt_tokens, uint64_t *max_tokens);
 
-/* By index for listing (NULL past the end), by name for the command line (NULL: unknown). */
+/* All policies by index; NULL past the end. */
 const struct policy *policy_at(uint32_t index);
-const struct policy *policy_find(const char *name);
 
 #endif

@@ -15,30 +15,6 @@ enum {
 	POINTS_MAX = 200, /* with more runs no points are drawn, only lines */
 };
 
-static const char *kind_of(enum number_format format)
-{
-	return format == NUMBER_SHARE ? "share"
-	       : format == NUMBER_TIME_MS || format == NUMBER_MS || format == NUMBER_TIME_S
-		       ? "time"
-		       : "plain";
-}
-
-/* A value as the figure draws it: times in s, shares in percent. */
-static double drawn_value(struct history_figure figure, double value)
-{
-	return strcmp(figure.unit, "ms") == 0  ? value / 1000
-	       : figure.format == NUMBER_SHARE ? 100 * value
-					       : value;
-}
-
-static void set_numbered(struct plot *plot, const char *name, uint32_t number, const char *text)
-{
-	char variable[64];
-
-	snprintf(variable, sizeof(variable), "%s_%u", name, number);
-	plot_set_text(plot, variable, text);
-}
-
 /* The first bytes of a commit, without what gnuplot takes for a quoted cell or a format. */
 static void shorten(char shown[COMMIT_SHOWN + 1], const char *commit)
 {
@@ -59,7 +35,7 @@ static void set_runs(struct plot *plot, const struct history_file *history)
 	for (uint32_t i = 0; i < tics; i++) {
 		uint32_t run = tics == 1 ? 0 : i * (history->count - 1) / (tics - 1);
 		shorten(commit, history->runs[run].commit);
-		set_numbered(plot, "tic_text", i + 1, commit);
+		plot_set_text_at(plot, "tic_text", i + 1, commit);
 		snprintf(variable, sizeof(variable), "tic_at_%u", i + 1);
 		plot_set_number(plot, variable, run + 1);
 	}
@@ -103,7 +79,7 @@ static void fill_level(struct plot *plot, const struct history_file *history,
 	const struct history_track *track, uint32_t panel, uint32_t level)
 {
 	struct history_figure figure = history_figure_of(track->figure);
-	double mean = drawn_value(figure, history_level_mean(track, level));
+	double mean = plot_value(figure.format, figure.unit, history_level_mean(track, level));
 	uint32_t first = history_level_run(track, level);
 	uint32_t end = track->runs[track->starts[level + 1] - 1];
 	int better = level == 0 ? 0 : history_level_is_better(track, level);
@@ -136,13 +112,13 @@ static void fill_panel(struct plot *plot, const struct history_file *history,
 	struct text text = {0};
 
 	describe(&text, history, track);
-	set_numbered(plot, "panel_name", panel, track->name);
-	set_numbered(plot, "panel_text", panel, text.bytes);
+	plot_set_text_at(plot, "panel_name", panel, track->name);
+	plot_set_text_at(plot, "panel_text", panel, text.bytes);
 	text_deinit(&text);
 	for (uint32_t i = 0; i < track->count; i++) {
 		if (history->count <= POINTS_MAX || !is_between_equals(track, i)) {
 			fprintf(plot->table, "%u\t%u\t%.9g\tNaN\t0\t-\n", panel, track->runs[i] + 1,
-				drawn_value(figure, track->values[i]));
+				plot_value(figure.format, figure.unit, track->values[i]));
 		}
 	}
 	for (uint32_t level = 0; level < track->level_count; level++) {
@@ -156,7 +132,7 @@ static void fill(struct plot *plot, const struct history_file *history, const ch
 	uint32_t panel = 0;
 
 	set_runs(plot, history);
-	plot_set_text(plot, "kind", kind_of(history_figure_of(figure).format));
+	plot_set_text(plot, "kind", plot_kind(history_figure_of(figure).format));
 	fprintf(plot->table, "panel\trun\tvalue\tlevel\tmark\tcommit\n");
 	for (uint32_t pass = 0; pass < 2; pass++) {
 		for (uint32_t i = 0; i < history->track_count && panel < PANELS_MAX; i++) {

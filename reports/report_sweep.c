@@ -7,7 +7,6 @@
 
 #include <ctype.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The metrics that figures show, where a run has them. */
 static const char *const shown_metrics[] = {"output_tokens_per_s", "goodput", "attained",
@@ -31,34 +30,14 @@ static const struct metric *metric_at(const struct drawn_sweep *drawn, uint32_t 
 	return metric_find(sweep_metrics[drawn->metrics[index]]);
 }
 
-static const char *kind_of(const struct metric *metric)
-{
-	return metric->format == NUMBER_SHARE ? "share"
-	       : metric->format == NUMBER_TIME_MS || metric->format == NUMBER_MS ||
-			       metric->format == NUMBER_TIME_S
-		       ? "time"
-		       : "plain";
-}
-
-/* A value as figures draw it: times in s, shares in percent. */
-static double drawn_value(const struct metric *metric, double value)
-{
-	return strcmp(metric->unit, "ms") == 0	? value / 1000
-	       : metric->format == NUMBER_SHARE ? 100 * value
-						: value;
-}
-
 /* Metrics of which a run has a value; a count that is always 0 says nothing. */
 static void choose_metrics(struct drawn_sweep *drawn)
 {
 	const struct sweep_file *sweep = drawn->sweep;
 
 	for (uint32_t i = 0; i < SHOWN_METRIC_COUNT; i++) {
-		uint32_t index = 0;
+		uint32_t index = sweep_metric_index(shown_metrics[i]);
 		bool has_value = false;
-		while (strcmp(sweep_metrics[index], shown_metrics[i]) != 0) {
-			index++;
-		}
 		for (uint32_t j = 0; j < sweep->run_count; j++) {
 			const struct result_value *value = &sweep->runs[j].metrics[index];
 			has_value = has_value ||
@@ -71,14 +50,6 @@ static void choose_metrics(struct drawn_sweep *drawn)
 			drawn->metrics[drawn->metric_count++] = index;
 		}
 	}
-}
-
-static void set_numbered(struct plot *plot, const char *name, uint32_t number, const char *text)
-{
-	char variable[64];
-
-	snprintf(variable, sizeof(variable), "%s_%u", name, number);
-	plot_set_text(plot, variable, text);
 }
 
 /* Where a value stands on the axis: as a number, or by its place. */
@@ -96,7 +67,7 @@ static void set_x_axis(struct plot *plot, const struct sweep_parameter *paramete
 		double place = place_of(parameter, i);
 		low = place < low ? place : low;
 		high = place > high ? place : high;
-		set_numbered(plot, "tic_text", i + 1, sweep_value_text(parameter, i));
+		plot_set_text_at(plot, "tic_text", i + 1, sweep_value_text(parameter, i));
 		snprintf(variable, sizeof(variable), "tic_at_%u", i + 1);
 		plot_set_number(plot, variable, place);
 	}
@@ -116,7 +87,7 @@ static void set_metric_name(struct plot *plot, uint32_t number, const struct met
 		is_short = *at == '.';
 		*at = (char)(is_short ? ' ' : toupper((unsigned char)*at));
 	}
-	set_numbered(plot, "panel_name", number, is_short ? name : metric->title);
+	plot_set_text_at(plot, "panel_name", number, is_short ? name : metric->title);
 }
 
 static void set_metric_panels(struct plot *plot, const struct drawn_sweep *drawn)
@@ -124,7 +95,7 @@ static void set_metric_panels(struct plot *plot, const struct drawn_sweep *drawn
 	plot_set_number(plot, "panel_total", drawn->metric_count);
 	for (uint32_t i = 0; i < drawn->metric_count; i++) {
 		set_metric_name(plot, i + 1, metric_at(drawn, i));
-		set_numbered(plot, "panel_kind", i + 1, kind_of(metric_at(drawn, i)));
+		plot_set_text_at(plot, "panel_kind", i + 1, plot_kind(metric_at(drawn, i)->format));
 	}
 }
 
@@ -133,10 +104,11 @@ static void add_row(FILE *table, const struct drawn_sweep *drawn, uint32_t metri
 	const struct sweep_run *run, double a, double b, double c)
 {
 	const struct result_value *value = &run->metrics[drawn->metrics[metric]];
+	const struct metric *own = metric_at(drawn, metric);
 
 	if (value->has_value) {
 		fprintf(table, "%.9g\t%.9g\t%.9g\t%.9g\n", a, b, c,
-			drawn_value(metric_at(drawn, metric), value->value));
+			plot_value(own->format, own->unit, value->value));
 	}
 }
 
@@ -162,7 +134,7 @@ static void fill_lines(struct plot *plot, const struct drawn_sweep *drawn)
 	const struct sweep_parameter *parameter = sweep_axis(&drawn->axes, 0);
 	set_metric_panels(plot, drawn);
 	plot_set_number(plot, "curve_total", 1);
-	set_numbered(plot, "curve_name", 1, parameter->name);
+	plot_set_text_at(plot, "curve_name", 1, parameter->name);
 	set_x_axis(plot, parameter);
 	fprintf(plot->table, "panel\tcurve\tx\ty\n");
 	for (uint32_t i = 0; i < drawn->metric_count; i++) {
@@ -182,7 +154,7 @@ static void set_map_axis(
 
 	snprintf(name, sizeof(name), "%s_text", axis);
 	for (uint32_t i = 0; i < parameter->value_count; i++) {
-		set_numbered(plot, name, i + 1, sweep_value_text(parameter, i));
+		plot_set_text_at(plot, name, i + 1, sweep_value_text(parameter, i));
 	}
 	snprintf(name, sizeof(name), "%s_total", axis);
 	plot_set_number(plot, name, parameter->value_count);
@@ -236,8 +208,8 @@ static void set_panels(struct plot *plot, const struct drawn_sweep *drawn, const
 	for (uint32_t i = 0; i < total; i++) {
 		struct text name = {0};
 		sweep_panel_name(&drawn->axes, i, &name);
-		set_numbered(plot, "panel_name", i + 1, name.bytes);
-		set_numbered(plot, "panel_kind", i + 1, kind);
+		plot_set_text_at(plot, "panel_name", i + 1, name.bytes);
+		plot_set_text_at(plot, "panel_kind", i + 1, kind);
 		text_deinit(&name);
 		if (!has_finished[i]) {
 			snprintf(variable, sizeof(variable), "panel_unfinished_%u", i + 1);
@@ -252,12 +224,12 @@ static void fill_multiples(struct plot *plot, const struct drawn_sweep *drawn, u
 	const struct sweep_file *sweep = drawn->sweep;
 	uint32_t curve_count = curves_of(&drawn->axes);
 
-	set_panels(plot, drawn, kind_of(metric_at(drawn, metric)));
+	set_panels(plot, drawn, plot_kind(metric_at(drawn, metric)->format));
 	plot_set_number(plot, "is_shared", 1);
 	plot_set_number(plot, "has_legend", 0); /* the page has one */
 	plot_set_number(plot, "curve_total", curve_count);
 	for (uint32_t i = 0; i < curve_count; i++) {
-		set_numbered(plot, "curve_name", i + 1, drawn->curves[i]);
+		plot_set_text_at(plot, "curve_name", i + 1, drawn->curves[i]);
 	}
 	set_x_axis(plot, sweep_axis(&drawn->axes, 0));
 	fprintf(plot->table, "panel\tcurve\tx\ty\n");
@@ -276,11 +248,8 @@ static void fill_multiples(struct plot *plot, const struct drawn_sweep *drawn, u
 static void fill_cache(struct plot *plot, const struct drawn_sweep *drawn)
 {
 	const struct sweep_file *sweep = drawn->sweep;
-	uint32_t hit_rate = 0;
+	uint32_t hit_rate = sweep_metric_index("hit_rate");
 
-	while (strcmp(sweep_metrics[hit_rate], "hit_rate") != 0) {
-		hit_rate++;
-	}
 	fprintf(plot->table, "series\ttokens\tpercent\n");
 	for (uint32_t i = 0; i < sweep->cache_count; i++) {
 		const struct sweep_cache *row = &sweep->cache[i];

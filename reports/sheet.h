@@ -13,7 +13,7 @@
    it.
 
        struct plot *plot;
-       TRY(sheet_add(sheet, &(struct page_plot){...}, "plan_load.gp", &plot, error));
+       TRY(sheet_add(sheet, &(struct page_plot){...}, "plan_goodput.gp", &plot, error));
        fprintf(plot->table, ...);
        ...
        TRY(sheet_draw(sheet, error));

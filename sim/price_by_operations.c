@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-/* A mixed step costs at most this times the sum of its two kinds of rows alone. Measured steps of
-   an H200 stay below it. */
-static const double mixed_most = 1.25;
-
 static inline double least(double a, double b)
 {
 	return a < b ? a : b;
@@ -240,7 +236,7 @@ static struct whole mixed_of(struct operation_pricer *pricer, struct operation_s
 	struct whole both = whole_of(
 		pricer, step, rows, is_ahead, attention[0] + attention[1], floor[0] + floor[1]);
 
-	both.ns = most(least(both.ns, mixed_most * (a + b)), most(a, b));
+	both.ns = most(least(both.ns, PRICE_MIXED_MOST * (a + b)), most(a, b));
 	return both;
 }
 

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-static const double jump_most = 1.05, mixed_most = 1.25;
+static const double jump_most = 1.05;
 /* From here on a profile names its edge: steps between those of the grid may jump by more. */
 static const double edge_least = 1.04;
 
@@ -236,8 +236,11 @@ static void try_parts(struct trial *trial, double ns)
 	if (!(ns >= dearer * (1 - tolerated))) {
 		refuse(trial, "a mixed step costs less than its dearer part", ns, dearer);
 	}
-	if (!(ns <= mixed_most * (a_ns + b_ns) * (1 + tolerated))) {
-		refuse(trial, "a mixed step costs over 1.25 times its parts", ns, a_ns + b_ns);
+	if (!(ns <= PRICE_MIXED_MOST * (a_ns + b_ns) * (1 + tolerated))) {
+		char law[96];
+		snprintf(law, sizeof(law), "a mixed step costs over %.2f times its parts",
+			PRICE_MIXED_MOST);
+		refuse(trial, law, ns, a_ns + b_ns);
 	}
 }
 

@@ -8,8 +8,8 @@
 
      1. a step costs no less than the same step with fewer rows, tokens or context;
      2. no less than its operations take at the limits of the GPU (operation_roofline());
-     3. a mixed step costs at least the dearer of its two kinds of rows alone, and at most 1.25
-	times their sum;
+     3. a mixed step costs at least the dearer of its two kinds of rows alone, and at most
+	PRICE_MIXED_MOST times their sum;
      4. one more row, prompt token or token of context adds at most 5 %, but at an edge that the
 	profile names;
      5. shared tokens that every row reads, or that are read again for more rows, cost no more
@@ -59,7 +59,9 @@ double operation_shared_token_ns(const struct operation_prices *prices);
 enum status operation_prices_check(
 	const struct operation_prices *prices, uint32_t edges, struct error *error);
 
-/* The edges over which these prices jump by more than 5 % on that grid. */
+/* The edges that a profile of these prices names: over which they jump by more than 4 % on that
+   grid, since steps between those of the grid may jump by more; from rows that read shared tokens
+   each for themselves to rows that read them once, by more than 5 %, or downwards. */
 uint32_t operation_prices_edges(const struct operation_prices *prices);
 
 #endif

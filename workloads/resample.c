@@ -4,10 +4,10 @@
 #include "engine/base/integer.h"
 #include "engine/base/map.h"
 #include "engine/base/memory.h"
-#include "engine/base/text.h"
 #include "workloads/conversations.h"
 #include "workloads/generate/random.h"
 #include "workloads/row_copy.h"
+#include "workloads/twin.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -62,10 +62,7 @@ struct resample {
 	struct drawn_row *drawn; /* (drawn_count) in order of time */
 	size_t drawn_count, drawn_capacity, drawn_next;
 
-	/* of the latest row, where it is a twin's */
-	struct text session, turn, parent;
-	uint64_t *hash_ids, *prompt_ids, *output_ids;
-	size_t hash_id_capacity, prompt_id_capacity, output_id_capacity;
+	struct twin twin; /* of the latest row, where it is one */
 };
 
 /* ---- reading ---- */
@@ -350,12 +347,7 @@ void resample_close(struct resample *resample)
 	free(resample->ids);
 	free(resample->id_numbers);
 	free(resample->drawn);
-	text_deinit(&resample->session);
-	text_deinit(&resample->turn);
-	text_deinit(&resample->parent);
-	free(resample->hash_ids);
-	free(resample->prompt_ids);
-	free(resample->output_ids);
+	twin_deinit(&resample->twin);
 	free(resample);
 }
 
@@ -377,46 +369,13 @@ static uint32_t count_shared(const struct resample *resample, const struct sourc
 	return count;
 }
 
-static const char *rename(struct text *text, const char *name, uint32_t twin)
-{
-	if (name == NULL) {
-		return NULL;
-	}
-	text->byte_count = 0;
-	text_add(text, name);
-	text_format(text, "#%" PRIu32, twin + 1);
-	return text->bytes;
-}
-
-/* ids, of which those from `kept` on are hashed with the twin's number: hash ids, which are below
-   2^63, or token ids, which are taken modulo the size of the vocabulary. */
-static const uint64_t *other_ids(uint64_t **buffer, size_t *capacity, const uint64_t *ids,
-	size_t count, size_t kept, uint32_t twin)
-{
-	if (ids == NULL) {
-		return NULL;
-	}
-	*buffer = memory_grow(*buffer, capacity, count, sizeof(**buffer));
-	for (size_t i = 0; i < count; i++) {
-		(*buffer)[i] = i < kept ? ids[i] : XXH64(&ids[i], sizeof(ids[i]), twin) >> 1;
-	}
-	return *buffer;
-}
-
 static void make_twin(struct resample *resample, const struct source_row *source, uint32_t twin,
 	struct trace_row *row)
 {
 	size_t shared = count_shared(resample, source);
 
-	row->session = rename(&resample->session, row->session, twin);
-	row->turn = rename(&resample->turn, row->turn, twin);
-	row->parent = rename(&resample->parent, row->parent, twin);
-	row->hash_ids = other_ids(&resample->hash_ids, &resample->hash_id_capacity, row->hash_ids,
-		row->hash_id_count, shared, twin);
-	row->prompt_ids = other_ids(&resample->prompt_ids, &resample->prompt_id_capacity,
-		row->prompt_ids, row->input_length, shared * RESAMPLE_CHUNK, twin);
-	row->output_ids = other_ids(&resample->output_ids, &resample->output_id_capacity,
-		row->output_ids, row->output_length, 0, twin);
+	twin_rename(&resample->twin, twin, row);
+	twin_change_ids(&resample->twin, twin, shared, shared * RESAMPLE_CHUNK, row);
 }
 
 bool resample_next(struct resample *resample, struct trace_row *row)

@@ -26,17 +26,17 @@
    whose first prompt nothing holds, as of one that began before the trace. A unit is drawn once on
    average: the number of rows is about that of the trace.
 
-   A unit that is drawn again is a twin. If it had the same prompts it would hit what the first one
-   left, which no real request did. The names of its sessions and turns therefore end in "#2", "#3",
-   and so on, and its ids are other ones, the same for all n-th twins, from the first id on that is
-   private: of which all occurrences lie in units less than a window apart. Ids that spread farther,
-   of system prompts and of documents, stay. Hits stay about as many: of the hour of Mooncake's
-   conversations an endless cache finds 37 % of the prompt tokens, of draws with windows from 30 s
-   to 12 min 34 to 38 %.
+   A unit that is drawn again is a twin (twin.h). If it had the same prompts it would hit what the
+   first one left, which no real request did. The names of its sessions and turns therefore end in
+   "#2", "#3", and so on, and its ids are other ones, the same for all n-th twins, from the first id
+   on that is private: of which all occurrences lie in units less than a window apart. Ids that
+   spread farther, of system prompts and of documents, stay. Hits stay about as many: of the hour of
+   Mooncake's conversations an endless cache finds 37 % of the prompt tokens, of draws with windows
+   from 30 s to 12 min 34 to 38 %.
 
    A prompt that the trace spells out has an id for each RESAMPLE_CHUNK tokens, which stands for
-   them and all before them. From the first private one on, the twin's tokens are those plus its
-   number, modulo the vocabulary, and so are those of its completion.
+   them and all before them. From the first private one on, the twin's tokens are other ones, and so
+   are all of its completion.
 
    Rows that all have one time are a batch: units are drawn one by one, in no window.
 

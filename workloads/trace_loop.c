@@ -2,16 +2,9 @@
 
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
-#include "engine/base/text.h"
+#include "workloads/twin.h"
 
 #include <stdlib.h>
-
-#include <xxhash.h>
-
-struct ids {
-	uint64_t *ids;
-	size_t capacity;
-};
 
 struct trace_loop {
 	const char *path;
@@ -25,9 +18,7 @@ struct trace_loop {
 	uint64_t row_count;
 	uint64_t first_ns, last_ns;
 
-	/* of the current row, where it is another one than the file's */
-	struct text session, turn, parent;
-	struct ids hash_ids, prompt_ids, output_ids;
+	struct twin twin; /* of the current row, where it is another one than the file's */
 };
 
 enum status trace_loop_open(struct trace_loop **out, const char *path,
@@ -57,12 +48,7 @@ void trace_loop_close(struct trace_loop *loop)
 		trace_close(loop->current);
 	}
 	trace_close(loop->first);
-	text_deinit(&loop->session);
-	text_deinit(&loop->turn);
-	text_deinit(&loop->parent);
-	free(loop->hash_ids.ids);
-	free(loop->prompt_ids.ids);
-	free(loop->output_ids.ids);
+	twin_deinit(&loop->twin);
 	free(loop);
 }
 
@@ -91,33 +77,6 @@ struct trace *trace_loop_trace(const struct trace_loop *loop)
 
 /* ---- rows of a later repetition ---- */
 
-/* The name of a session or turn in this repetition. */
-static const char *rename(const struct trace_loop *loop, struct text *text, const char *name)
-{
-	if (name == NULL) {
-		return NULL;
-	}
-	text->byte_count = 0;
-	text_add(text, name);
-	text_format(text, "#%llu", (unsigned long long)loop->repetition + 1);
-	return text->bytes;
-}
-
-/* Other hash ids, below 2^63 as all of them, or token ids, which are taken modulo the size of the
-   vocabulary. Token ids that were only raised would be those of a row whose own are higher. */
-static const uint64_t *other_ids(
-	const struct trace_loop *loop, struct ids *out, const uint64_t *ids, size_t count)
-{
-	if (ids == NULL) {
-		return NULL;
-	}
-	out->ids = memory_grow(out->ids, &out->capacity, count, sizeof(*out->ids));
-	for (size_t i = 0; i < count; i++) {
-		out->ids[i] = XXH64(&ids[i], sizeof(ids[i]), loop->repetition) >> 1;
-	}
-	return out->ids;
-}
-
 static uint64_t shifted_ns(const struct trace_loop *loop, uint64_t arrival_ns)
 {
 	u128 ns = arrival_ns + (u128)loop->repetition * period_ns(loop);
@@ -129,15 +88,9 @@ static void repeat_row(struct trace_loop *loop, struct trace_row *row)
 {
 	row->index += loop->repetition * loop->row_count;
 	row->arrival_ns = shifted_ns(loop, row->arrival_ns);
-	row->session = rename(loop, &loop->session, row->session);
-	row->turn = rename(loop, &loop->turn, row->turn);
-	row->parent = rename(loop, &loop->parent, row->parent);
+	twin_rename(&loop->twin, loop->repetition, row);
 	if (loop->mode == LOOP_FRESH) {
-		row->hash_ids = other_ids(loop, &loop->hash_ids, row->hash_ids, row->hash_id_count);
-		row->prompt_ids =
-			other_ids(loop, &loop->prompt_ids, row->prompt_ids, row->input_length);
-		row->output_ids =
-			other_ids(loop, &loop->output_ids, row->output_ids, row->output_length);
+		twin_change_ids(&loop->twin, loop->repetition, 0, 0, row);
 	}
 }
 

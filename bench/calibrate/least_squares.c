@@ -56,11 +56,6 @@ void least_squares_add(struct least_squares *system, const double *row, double v
 	}
 }
 
-double least_squares_length(const struct least_squares *system, uint32_t index)
-{
-	return sqrt(system->normal[index * system->count + index]);
-}
-
 static void scale_columns(struct least_squares *system)
 {
 	uint32_t n = system->count;

@@ -33,9 +33,6 @@ void least_squares_init(struct least_squares *system, uint32_t count);
 void least_squares_add(
 	struct least_squares *system, const double *row, double value, double weight);
 
-/* The length of an unknown's column so far. */
-double least_squares_length(const struct least_squares *system, uint32_t index);
-
 /* The largest value of an unknown, more than 0. */
 void least_squares_cap(struct least_squares *system, uint32_t index, double most);
 

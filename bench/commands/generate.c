@@ -22,9 +22,8 @@
 
 static const char summary[] =
 	"Continues texts with a model, through the same scheduler and block manager that replays\n"
-	"use. One prompt is written as it grows; several come in the order of the file. Prompts "
-	"and\n"
-	"options being the same, so are the answers, whatever is batched with what.";
+	"use. One prompt is written as it grows; several come in the order of the file. The\n"
+	"same prompts and options give the same answers, however they are batched.";
 
 static const char examples[] =
 	"  quire generate --model DIR --prompt 'The capital of France is' --max-tokens 8\n"

@@ -7,6 +7,7 @@
 #include "bench/plan/plan_folder.h"
 #include "bench/plan/plan_print.h"
 #include "bench/replay/runners.h"
+#include "bench/replay/slo_options.h"
 #include "bench/jobs/jobs.h"
 
 #include <stddef.h>
@@ -16,8 +17,8 @@ static const char summary[] =
 	"Finds how much load a configuration carries within a service level, by simulation: the\n"
 	"trace is replayed at load after load until one passes and the next fails. Or how many\n"
 	"replicas a load needs, or how few KV blocks. Prints the answer in a sentence and, with\n"
-	"--out, writes plan.json, plan.tsv with every run, for `quire report`. Every run can be\n"
-	"repeated by `quire replay` with the same options.\n";
+	"--out, writes plan.json and, with every run, plan.tsv, for `quire report`. Every run can\n"
+	"be repeated by `quire replay` with the same options.\n";
 
 static const char examples[] =
 	"  quire plan chat.jsonl --slo-ttft-ms 2000 --slo-tpot-ms 50 --out plan\n"
@@ -37,13 +38,9 @@ struct plan_command {
 
 #define MILLION UINT64_C(1000000)
 
-enum { BILLION = 1000 * 1000 * 1000 };
-
 /* An exact answer in millionths of a load takes hundreds of runs. Counts below 10,000 are exact at
    this one. */
 enum { PRECISION_MIN = 100 }; /* millionths */
-
-#define SLO_MAX (UINT64_C(1000000) * BILLION)
 
 static const char *preset_word(uint32_t index)
 {
@@ -54,12 +51,7 @@ static const char *preset_word(uint32_t index)
 
 static const struct option options[] = {
 	{.kind = OPTION_HEADING, .help = "service level"},
-	{"slo-ttft-ms", OPTION_MILLIONTHS, REQUEST(run.slo.ttft_ns), .argument = "MS", .unit = "ms",
-		.minimum = 1, .maximum = SLO_MAX, .help = "time to the first token, from arrival"},
-	{"slo-tpot-ms", OPTION_MILLIONTHS, REQUEST(run.slo.tpot_ns), .argument = "MS", .unit = "ms",
-		.minimum = 1, .maximum = SLO_MAX, .help = "time per output token after the first"},
-	{"slo-e2e-ms", OPTION_MILLIONTHS, REQUEST(run.slo.e2e_ns), .argument = "MS", .unit = "ms",
-		.minimum = 1, .maximum = SLO_MAX, .help = "time to the last token, from arrival"},
+	SLO_OPTIONS(REQUEST(run.slo)),
 	{"attain", OPTION_MILLIONTHS, REQUEST(objective.attain), .argument = "SHARE",
 		.initial = "0.99", .minimum = 1, .maximum = MILLION,
 		.help = "share of all measured requests that must be within these limits; "
@@ -153,7 +145,8 @@ static const char *const main_options[] = {"slo-ttft-ms", "slo-tpot-ms", "slo-e2
 	"slo", "vary", "target-rate", "target-speedup", "spare", "grid", "model", "gpu", "out",
 	NULL};
 
-/* Writes the files, then prints what was made before: so nothing fails between both. */
+/* Writes the files, then prints what was made before: so that no error can come between
+   the two. */
 static enum status write_and_print(
 	const struct answers *answers, struct plan_folder *folder, struct error *error)
 {

@@ -9,10 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifndef QUIRE_CHECK_STEPS
-#define QUIRE_CHECK_STEPS 0
-#endif
-
 static const char summary[] =
 	"Replays a trace through the engine: every request goes through the scheduler and the "
 	"block\n"
@@ -136,7 +132,7 @@ static enum status run(struct command_line *line, struct error *error)
 	request->argv = line->argv;
 	request->prints_summary = true;
 	request->run.trace_path = line->positionals[0];
-	request->run.is_checking |= QUIRE_CHECK_STEPS != 0;
+	request->run.is_checking |= RUN_CHECKS_UNASKED;
 	request->run.progress = progress_mode_of_stderr();
 	TRY(check_files(request, error));
 	TRY(parse_window(request, error));

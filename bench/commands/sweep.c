@@ -6,10 +6,6 @@
 
 #include <stddef.h>
 
-#ifndef QUIRE_CHECK_STEPS
-#define QUIRE_CHECK_STEPS 0
-#endif
-
 static const char summary[] =
 	"Replays a trace under every configuration of a grid, several at once. Each run has a\n"
 	"folder DIR/NAME, the same as `quire replay --out` writes, and DIR/sweep.tsv has a row\n"
@@ -73,7 +69,7 @@ static enum status run(struct command_line *line, struct error *error)
 	request->argc = line->argc;
 	request->argv = line->argv;
 	request->run.trace_path = line->positionals[0];
-	request->run.is_checking = QUIRE_CHECK_STEPS != 0;
+	request->run.is_checking = RUN_CHECKS_UNASKED;
 	request->run.progress = PROGRESS_NONE;
 	TRY(sweep_run(request, error));
 	runner_tell_idle_options(&request->run.config);

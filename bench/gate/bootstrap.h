@@ -9,11 +9,11 @@
 /* How far a figure of new runs is from that of base runs, by a bootstrap over runs and, for
    latencies, over requests.
 
-   The base and the new runs served the same trace. It is cut into BLOCKS parts of neighbouring
-   requests. BOOTSTRAP_DRAWS times as many runs of each side, and as many blocks of the trace, are
-   drawn as there are, with replacement. A draw's ratio is that of the geometric means of the drawn
-   runs' figures, each taken over the drawn blocks' requests. The interval goes from the 0.5th to
-   the 99.5th percentile of these ratios.
+   The base and the new runs served the same trace. It is cut into BOOTSTRAP_BLOCKS parts of
+   neighbouring requests. BOOTSTRAP_DRAWS times as many runs of each side, and as many blocks of the
+   trace, are drawn as there are, with replacement. A draw's ratio is that of the geometric means of
+   the drawn runs' figures, each taken over the drawn blocks' requests. The interval goes from the
+   0.5th to the 99.5th percentile of these ratios.
 
    Both sides get the same blocks: a request that is long is so for both. Assumed is that runs are
    independent, and that blocks are: requests that wait for one another are mostly of one block.

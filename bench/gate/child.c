@@ -152,27 +152,17 @@ enum status child_wait(
 	}
 }
 
-static void add_file(FILE *file, struct text *text)
+void child_add_errors(struct child *child, struct text *text)
 {
 	char buffer[4096];
 	size_t size;
 
-	if (file == NULL || fseek(file, 0, SEEK_SET) != 0) {
+	if (child->errors == NULL || fseek(child->errors, 0, SEEK_SET) != 0) {
 		return;
 	}
-	while ((size = fread(buffer, 1, sizeof(buffer), file)) > 0) {
+	while ((size = fread(buffer, 1, sizeof(buffer), child->errors)) > 0) {
 		text_add_bytes(text, buffer, size);
 	}
-}
-
-void child_add_output(struct child *child, struct text *text)
-{
-	add_file(child->output, text);
-}
-
-void child_add_errors(struct child *child, struct text *text)
-{
-	add_file(child->errors, text);
 }
 
 void child_close(struct child *child)

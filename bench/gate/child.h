@@ -20,7 +20,7 @@ struct child {
 	uint64_t start_ns;
 	uint64_t limit_ns; /* it is ended when it takes longer; 0: it may take any time */
 
-	/* after child_ended() */
+	/* after child_wait() */
 	bool is_late;		    /* it was ended at its limit */
 	int exit_code;		    /* 128 + its number for a signal */
 	uint64_t elapsed_ns;	    /* by the clock on the wall */
@@ -38,8 +38,7 @@ enum status child_start(
 enum status child_wait(
 	struct child *const *children, uint32_t count, uint32_t *ended, struct error *error);
 
-/* Adds what it wrote on the standard output, or on the standard error. */
-void child_add_output(struct child *child, struct text *text);
+/* Adds what it wrote on the standard error. */
 void child_add_errors(struct child *child, struct text *text);
 
 /* Kills a child that still runs. Accepts a zeroed one. */

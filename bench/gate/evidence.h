@@ -53,7 +53,7 @@ enum status evidence_add_run(struct evidence *evidence, const char *folder, stru
 
 enum status evidence_read(struct evidence *evidence, const char *path, struct error *error);
 
-/* name: of the case. Writes that fail are found by who closes the file. */
+/* name: of the case. A failed write is reported when the file is closed. */
 void evidence_write(const struct evidence *evidence, const char *name, FILE *file);
 
 /* A zeroed one is accepted. */

@@ -4,6 +4,7 @@
 #include "bench/gate/ratio.h"
 #include "engine/base/check.h"
 #include "engine/base/number.h"
+#include "reports/results/fidelity.h"
 #include "reports/results/metric.h"
 #include "reports/results/results.h"
 
@@ -42,20 +43,6 @@ static void add_json_value(struct text *text, const cJSON *node)
 	cJSON_free(printed);
 }
 
-/* What a run on a GPU and its simulation differ in, by their nature. */
-static bool is_of_runner(const char *field)
-{
-	static const char *const fields[] = {"runner", "gpu", "weights", "dtype", "kernels",
-		"shared_prefix_attention", "tp_transport", "engine_process"};
-
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		if (strcmp(fields[i], field) == 0) {
-			return true;
-		}
-	}
-	return false;
-}
-
 /* What a run fills in where no option gives it: FILLED of bench/replay/replay_options.def. */
 static bool is_filled_in(const char *field)
 {
@@ -72,7 +59,7 @@ static void compare_objects(struct gate_verdict *verdict, const cJSON *base, con
 		const cJSON *twin = cJSON_GetObjectItemCaseSensitive(value, item->string);
 		if (is_filled_in(item->string) != of_filled ||
 			(twin != NULL && cJSON_Compare(item, twin, true)) ||
-			(is_simulation && is_of_runner(item->string))) {
+			(is_simulation && fidelity_is_of_runner(item->string))) {
 			continue;
 		}
 		struct text *text = verdict_add(verdict, GATE_INVALID);

@@ -126,7 +126,7 @@ static bool receive_job(int socket, struct text *job)
 	return true;
 }
 
-/* The streams of a worker: nothing to read, nobody to print to, and a file for its last words. */
+/* The streams of a worker: stdin and stdout are /dev/null; stderr is a file, shown if it fails. */
 static void take_streams(const struct forked_worker *worker)
 {
 	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -115,7 +115,7 @@ void objective_text(const struct objective *objective, struct text *text)
 	}
 }
 
-/* Whether load can only raise the metric and the limit is from above. */
+/* Whether it is an upper limit on a latency, which an idle engine has lowest. */
 static bool judges_alone(const struct metric_limit *limit)
 {
 	return !limit->is_least && strncmp(limit->metric->section, "latency_ms", 10) == 0;

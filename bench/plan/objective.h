@@ -32,7 +32,7 @@ struct objective {
    (is_least), limits of these are sound too. */
 enum status objective_check(struct objective *objective, bool is_least, struct error *error);
 
-/* The objective in words: "99 % of requests within TTFT 5000 ms and TPOT 50 ms". */
+/* The objective in words: "99 % of requests within TTFT 5000 ms, TPOT 50 ms". */
 void objective_text(const struct objective *objective, struct text *text);
 
 /* "at most 50 ms" */

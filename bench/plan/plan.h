@@ -101,7 +101,7 @@ struct plan_configuration_state {
 	/* of its intervals (bench/plan/replicates.h) */
 	uint32_t index;		   /* of the configuration */
 	uint64_t model_error;	   /* of its prices, in millionths */
-	bool is_guess;		   /* nobody measured that */
+	bool is_guess;		   /* a guess: no error was measured */
 	struct band_window window; /* of draws from the trace */
 	uint32_t replicate_first;  /* the first of their tracks: `samples` and two; 0: none yet */
 	uint64_t samples;
@@ -145,7 +145,7 @@ enum status plan_open(struct plan *plan, const struct plan_request *request, str
 
 /* Runs all tracks. A run that cannot be made at its load is a probe with a failure. Ends early,
    with plan->is_interrupted or plan->ended, by an interrupt, where no worker can be had, or where
-   the machine fails a run: a file cannot be read. */
+   the machine fails a run: a file cannot be read, or memory cannot be had. */
 void plan_run(struct plan *plan);
 
 /* Whether the answers of all configurations are known; what is missing then is of error bars. */

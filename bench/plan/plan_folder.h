@@ -22,7 +22,7 @@ enum status plan_folder_write(
 
 void plan_folder_close(struct plan_folder *folder);
 
-/* plan.json alone. Writes that fail are found by who closes the file. */
+/* plan.json alone. A failed write is reported when the file is closed. */
 void plan_json_write(const struct answers *answers, FILE *file);
 
 #endif

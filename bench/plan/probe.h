@@ -40,7 +40,7 @@ struct probe_figures {
 	double offered_per_s, arrival_span_ms;			   /* where arrivals take time */
 	double finished_per_s, goodput_per_s, output_tokens_per_s; /* as replay has them */
 	/* The same at the load that is offered, without the time behind the last arrival in which
-	   what is left is served; where arrivals take no time, as above. */
+	   the remaining requests are served; where arrivals take no time, as above. */
 	double offered_goodput_per_s, offered_tokens_per_s;
 	bool has_latency[LATENCY_COUNT];
 	double latency_ms[LATENCY_COUNT][STATISTIC_COUNT];

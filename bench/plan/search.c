@@ -18,6 +18,7 @@ enum {
 	START_SHARE = 900,	 /* of the load that is fully used, in thousandths */
 	START_RANGE = 64,	 /* the start is at most so many times off the first load */
 	NEAR = MILLION / 50,	 /* a shape load so near to a probe is not run */
+	SHAPE_EXPECTED = 5,	 /* shape loads that are run: the others lie near a probe */
 	CROSS_PARTS = 32,	 /* the least distance from a crossing, of a bracket */
 	QUANTA_OF_PRECISION = 8, /* loads are rounded to an eighth of the precision or less */
 };
@@ -509,7 +510,8 @@ uint32_t search_expected(const struct search *search)
 {
 	struct known known = known_of(search);
 	uint32_t out = u32_from(search->count) - search->taken;
-	uint32_t shape = search->options.has_shape && search->shape_rounds == 0 ? 5 : 0;
+	uint32_t shape =
+		search->options.has_shape && search->shape_rounds == 0 ? SHAPE_EXPECTED : 0;
 	uint32_t parts = search->options.width + 1;
 
 	if (search->has_ended) {

@@ -11,8 +11,8 @@
 
        search_next() ─► probe ─► (a run) ─► search_take() ─► ... ─► search_answer()
 
-   Probes come in rounds of a fixed size. A round is decided only when the one before it was taken
-   whole, so the probes depend on the outcomes and never on who ran them, or how many at a time.
+   Probes come in rounds. A round is decided only when the one before it was taken whole, so its
+   probes depend on the outcomes and never on who ran them, or how many at a time.
 
        first    the load that was given, and one request in the system at a time
        bracket  from 0.9 of the load at which the first would be fully used, or from the first

@@ -29,7 +29,7 @@ struct perfetto_window {
 	uint64_t from_ns, to_ns; /* to_ns is not in it; 0: to the end of the run */
 };
 
-/* slot_count: engine_slot_count(). out: borrowed; writes that fail are found by who closes it. */
+/* slot_count: engine_slot_count(). out: borrowed; a failed write is reported when it is closed. */
 struct perfetto *perfetto_open(
 	FILE *out, uint32_t slot_count, const struct perfetto_window *window);
 

@@ -16,7 +16,7 @@ struct provenance {
 	uint64_t identity;  /* of a run of a sweep (bench/sweep/sweep.h); 0: none */
 };
 
-/* Writes that fail are found by who closes the file. */
+/* A failed write is reported when the file is closed. */
 void provenance_write(const struct provenance *provenance, FILE *file);
 
 /* What this program was built from: the project's version, the commit, and the CUDA toolkit with

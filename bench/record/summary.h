@@ -8,8 +8,8 @@
 
 struct cJSON;
 
-/* Writes a run's outcome as summary.json. config: its section of that name, which is freed. Writes
-   that fail are found by who closes the file. */
+/* Writes a run's outcome as summary.json. config: its section of that name, which is freed. A
+   failed write is reported when the file is closed. */
 void summary_write(const struct run_outcome *outcome, struct cJSON *config, FILE *file);
 
 /* Says on stderr that the trace ended before the run was to, if it did. */

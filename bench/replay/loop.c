@@ -353,10 +353,8 @@ static void fail_stuck(struct replay *replay)
 	text_add(&names, count > NAMED ? " and others" : "");
 	replay->has_failed = true;
 	error_set(&replay->failure, STATUS_INPUT,
-		"nobody would be served any more: %s %s %s preempted again and again, the same "
-		"%llu "
-		"%s without end and without a new token; %smore --kv-blocks or fewer "
-		"--max-num-seqs would help",
+		"no request makes progress: %s %s %s preempted in a cycle of %llu %s that samples "
+		"no token; %smore --kv-blocks or fewer --max-num-seqs would help",
 		word_of_count(count, "request", "requests"), names.bytes,
 		word_of_count(count, "is", "are"), (unsigned long long)period,
 		word_of_count(period, "step", "steps"),

@@ -7,10 +7,11 @@
 #include "bench/replay/replay.h"
 #include "bench/replay/step_threads.h"
 
-/* The loop that owns time: the events of one or more replicas in the order of (time, kind,
-   replica).
+/* The loop that owns time. Events come in the order of time; those of one time by kind, and ends
+   and begins of steps by replica:
 
-       ends of steps ─► arrivals are sent to replicas ─► replicas with work begin their next steps
+       ends of steps ─► replicas fail, drain or join ─► arrivals are sent to replicas
+                     ─► replicas with work begin their next steps
 
    One replica reads its rows from the trace itself, between two steps. Several get them from a
    desk, which must know what each replica does at the moment of every arrival; so their steps are
@@ -20,8 +21,8 @@
    real time side by side. The loop reads the clock: steps seen to be executed end then, and steps
    begin only then. What has happened since the reading before is gone through in the order above,
    each event at its own time, before any step begins. So the recorded starts and durations are
-   enough to have a tape repeat every decision. A replica that fails in mid-step holds all up until
-   its step has been executed. */
+   enough to have a tape repeat every decision. A replica that fails in mid-step makes all replicas
+   wait until its step has been executed. */
 
 struct loop_event {
 	uint64_t time_ns;

@@ -16,6 +16,14 @@
    prints nothing, so a command can do many runs in a process. bench/replay/run_to_folder.h writes a
    run to a result folder. */
 
+/* Whether `quire replay` and `quire sweep` check every step unasked, as builds for debugging do.
+   The runs of a plan are not checked: it would take 18 times as long. */
+#ifdef QUIRE_CHECK_STEPS
+enum { RUN_CHECKS_UNASKED = true };
+#else
+enum { RUN_CHECKS_UNASKED = false };
+#endif
+
 struct run_request {
 	struct replay_config config; /* completed by the run: defaults, KV blocks, names of paths */
 	char gpu[GPU_PROFILE_NAME_BYTES]; /* config.gpu of a run that named it */

@@ -93,7 +93,7 @@ enum status json_refuse(const struct json_object *object, const char *field, con
 	struct error *error);
 
 /* Prints a tree and a line feed. A text that is no UTF-8, such as a file's name, becomes valid: the
-   printed JSON always is. Writes that fail are found by who closes the file. */
+   printed JSON always is. A failed write is reported when the file is closed. */
 void json_print(const cJSON *root, FILE *file);
 
 #endif

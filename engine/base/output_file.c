@@ -106,7 +106,7 @@ static enum status create_part(struct output_file *output, int *descriptor, stru
 	return *descriptor >= 0 ? STATUS_OK : cannot_write(output->path, errno, error);
 }
 
-/* To open a pipe that nobody reads would wait without end. */
+/* To open a pipe without a reader would wait without end. */
 static enum status open_itself(const char *path, int *descriptor, struct error *error)
 {
 	const int flags = O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
@@ -117,7 +117,7 @@ static enum status open_itself(const char *path, int *descriptor, struct error *
 		*descriptor = open(path, flags);
 	}
 	if (*descriptor < 0 && errno == ENXIO) {
-		return error_set(error, STATUS_FILE, "%.200s: is a pipe that nobody reads", path);
+		return error_set(error, STATUS_FILE, "%.200s: is a pipe without a reader", path);
 	}
 	if (*descriptor < 0 || fcntl(*descriptor, F_SETFL, O_WRONLY) != 0) {
 		return cannot_write(path, errno, error);

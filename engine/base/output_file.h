@@ -15,6 +15,8 @@
    After a commit the file is on the disk: its bytes are before the rename, and the name is after
    it.
 
+   A failed write is reported when the file is closed. So what writes to a FILE returns nothing.
+
    A file that the command reads (engine/base/input_file.h) is refused, whatever its name, and so is
    one that it has committed: two outputs of a command are two files.
 
@@ -34,7 +36,7 @@ struct output_file {
    made: for commands that write after a long time. paths: (count) NULL where nothing is written. */
 enum status output_files_check(const char *const *paths, uint32_t count, struct error *error);
 
-/* A pipe that is read by nobody within some seconds is refused. */
+/* A pipe that has no reader within some seconds is refused. */
 enum status output_file_open(struct output_file *output, const char *path, struct error *error);
 
 /* Brings all bytes to the disk and closes the file. A write that failed is an error with the file's

@@ -19,22 +19,10 @@ enum status error_set(struct error *error, enum status status, const char *forma
 	return status;
 }
 
-const char *status_text(enum status status)
-{
-	switch (status) {
-#define STATUS_CASE(name, text, exit_code)                                                         \
-	case name:                                                                                 \
-		return text;
-		STATUS_LIST(STATUS_CASE)
-#undef STATUS_CASE
-	}
-	check_unreachable("status outside its list");
-}
-
 int status_exit_code(enum status status)
 {
 	switch (status) {
-#define STATUS_CASE(name, text, exit_code)                                                         \
+#define STATUS_CASE(name, exit_code)                                                               \
 	case name:                                                                                 \
 		return exit_code;
 		STATUS_LIST(STATUS_CASE)

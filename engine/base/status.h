@@ -8,16 +8,16 @@
    resource. */
 
 #define STATUS_LIST(X)                                                                             \
-	X(STATUS_OK, "ok", 0)                                                                      \
-	X(STATUS_VERDICT, "verdict", 1) /* a difference, a regression, a diverged or failed run */ \
-	X(STATUS_USAGE, "usage", 2)	/* options that are wrong or contradict each other */      \
-	X(STATUS_INPUT, "input", 2)	/* a file with invalid content */                          \
-	X(STATUS_FILE, "file", 2)	/* a file that cannot be opened, read or written */        \
-	X(STATUS_MEMORY, "memory", 2)	/* host or device memory that could not be allocated */    \
-	X(STATUS_DEVICE, "device", 2)	/* a device or a device library that failed */
+	X(STATUS_OK, 0)                                                                            \
+	X(STATUS_VERDICT, 1) /* a difference, a regression, a diverged or failed run */            \
+	X(STATUS_USAGE, 2)   /* options that are wrong or contradict each other */                 \
+	X(STATUS_INPUT, 2)   /* a file with invalid content */                                     \
+	X(STATUS_FILE, 2)    /* a file that cannot be opened, read or written */                   \
+	X(STATUS_MEMORY, 2)  /* host or device memory that could not be allocated */               \
+	X(STATUS_DEVICE, 2)  /* a device or a device library that failed */
 
 enum status {
-#define STATUS_ENUM(name, text, exit_code) name,
+#define STATUS_ENUM(name, exit_code) name,
 	STATUS_LIST(STATUS_ENUM)
 #undef STATUS_ENUM
 };
@@ -50,7 +50,6 @@ enum status error_set(struct error *error, enum status status, const char *forma
 		}                                                                                  \
 	} while (0)
 
-const char *status_text(enum status status);
 int status_exit_code(enum status status);
 
 #endif

@@ -17,7 +17,7 @@
    would take longer than the simulation. All figures are integers, or decimals formatted from
    integers, so that their text is the same on every machine.
 
-   A write that fails is found by who closes the file (engine/base/output_file.h). */
+   A failed write is reported when the file is closed (engine/base/output_file.h). */
 
 enum { TABLE_BUFFER_BYTES = 1 << 16 };
 

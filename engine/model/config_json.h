@@ -34,7 +34,7 @@ enum status model_config_parse(struct model_config *out, const char *path, const
 enum status model_config_check_computed(const struct model_config *config, struct error *error);
 
 /* Writes a config.json. model_config_find() reads the same configuration from it, except the name,
-   and with dtype bfloat16. Writes that fail are found by who closes the file. */
+   and with dtype bfloat16. A failed write is reported when the file is closed. */
 void model_config_write(const struct model_config *config, FILE *file);
 
 #endif

@@ -9,7 +9,7 @@
 #include "engine/base/status.h"
 
 /* Routers: which replica of a fleet gets a request. A router sees the request and what is known of
-   each replica, and answers with an index. It has no clock, no files and no engine: who asks it
+   each replica, and answers with an index. It has no clock, no files and no engine: the caller
    brings the views, fresh or stale (bench/fleet/).
 
    A router is one file, which defines `const struct router_kind router_NAME`, and one row here.

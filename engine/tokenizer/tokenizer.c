@@ -120,12 +120,6 @@ int32_t tokenizer_find_added(const struct tokenizer *tokenizer, const char *cont
 	return -1;
 }
 
-bool tokenizer_is_special(const struct tokenizer *tokenizer, int32_t id)
-{
-	const struct added_token *token = added_by_id(tokenizer, id);
-	return token != NULL && token->is_special;
-}
-
 /* The first added token in a text, the longest if several start there, or NULL. */
 static const struct added_token *find_added(const struct tokenizer *tokenizer, const char *text,
 	size_t byte_count, bool is_normalized, size_t *at)

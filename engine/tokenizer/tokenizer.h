@@ -50,9 +50,6 @@ uint32_t tokenizer_id_limit(const struct tokenizer *tokenizer);
 /* The id of an added token by its text, such as "<|im_end|>", or -1. */
 int32_t tokenizer_find_added(const struct tokenizer *tokenizer, const char *content);
 
-/* Whether the id is an added token that is marked as special. */
-bool tokenizer_is_special(const struct tokenizer *tokenizer, int32_t id);
-
 /* Appends the tokens of a text to `out`. Fails only when a text exceeds the regular expression
    matcher's limits, or is too long. */
 enum status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t byte_count,

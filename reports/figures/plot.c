@@ -34,6 +34,29 @@ void plot_set_number(struct plot *plot, const char *name, double value)
 	text_format(&plot->variables, "%s = %.17g\n", name, value);
 }
 
+void plot_set_text_at(struct plot *plot, const char *name, uint32_t number, const char *value)
+{
+	char variable[64];
+
+	snprintf(variable, sizeof(variable), "%s_%u", name, number);
+	plot_set_text(plot, variable, value);
+}
+
+const char *plot_kind(enum number_format format)
+{
+	return format == NUMBER_SHARE ? "share"
+	       : format == NUMBER_TIME_MS || format == NUMBER_MS || format == NUMBER_TIME_S
+		       ? "time"
+		       : "plain";
+}
+
+double plot_value(enum number_format format, const char *unit, double value)
+{
+	return strcmp(unit, "ms") == 0	? value / 1000
+	       : format == NUMBER_SHARE ? 100 * value
+					: value;
+}
+
 /* The table is part of the script, as a data block, so that no path needs quoting. */
 static enum status add_table(struct text *text, FILE *table, struct error *error)
 {

@@ -1,6 +1,7 @@
 #ifndef REPORTS_FIGURES_PLOT_H
 #define REPORTS_FIGURES_PLOT_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 #include "engine/base/status.h"
@@ -21,6 +22,13 @@ enum status plot_begin(struct plot *plot, struct error *error);
 /* Variables of the script, which says in its head what it reads. */
 void plot_set_text(struct plot *plot, const char *name, const char *value);
 void plot_set_number(struct plot *plot, const char *name, double value);
+
+/* The variable NAME_number. */
+void plot_set_text_at(struct plot *plot, const char *name, uint32_t number, const char *value);
+
+/* How figures draw values of a format, in a unit: times in s, shares in percent. */
+const char *plot_kind(enum number_format format); /* "time", "share" or "plain" */
+double plot_value(enum number_format format, const char *unit, double value);
 
 /* Starts the drawing; several may be started before each is finished. Closes the table in any case.
  */

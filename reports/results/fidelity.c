@@ -65,18 +65,46 @@ enum status fidelity_open(struct fidelity *fidelity, const struct result *first,
 
 /* ---- settings ---- */
 
-static bool is_expected_to_differ(const char *field)
-{
-	static const char *const fields[] = {"runner", "gpu", "weights", "dtype", "kernels",
-		"enforce_eager", "shared_prefix_attention", "gpu_memory_utilization", "temperature",
-		"clock", "overlap", "kernel_times", "tp_transport"};
+/* is_of_runner: it says what computes or prices the steps. A real run and its simulation may differ
+   in the others too where a user chose them for each; the cases of a gate have one choice of them
+   for both. */
+static const struct {
+	const char *field;
+	bool is_of_runner;
+} settings[] = {
+	{"runner", true},
+	{"gpu", true},
+	{"weights", true},
+	{"dtype", true},
+	{"kernels", true},
+	{"shared_prefix_attention", true},
+	{"tp_transport", true},
+	{"engine_process", true},
+	{"enforce_eager", false},
+	{"overlap", false},
+	{"clock", false},
+	{"temperature", false},
+	{"gpu_memory_utilization", false},
+};
 
-	for (uint32_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		if (strcmp(field, fields[i]) == 0) {
-			return true;
-		}
+enum { SETTING_COUNT = sizeof(settings) / sizeof(settings[0]) };
+
+/* The index of the field; SETTING_COUNT: it has none. */
+static uint32_t setting_of(const char *field)
+{
+	uint32_t index = 0;
+
+	while (index < SETTING_COUNT && strcmp(settings[index].field, field) != 0) {
+		index++;
 	}
-	return false;
+	return index;
+}
+
+bool fidelity_is_of_runner(const char *field)
+{
+	uint32_t index = setting_of(field);
+
+	return index < SETTING_COUNT && settings[index].is_of_runner;
 }
 
 const char *fidelity_other_setting(const struct fidelity *fidelity, uint32_t index)
@@ -87,7 +115,7 @@ const char *fidelity_other_setting(const struct fidelity *fidelity, uint32_t ind
 	{
 		const cJSON *other = json_find(&fidelity->sim->config, node->string);
 		if (other != NULL && !cJSON_Compare(node, other, true) &&
-			!is_expected_to_differ(node->string) && index-- == 0) {
+			setting_of(node->string) == SETTING_COUNT && index-- == 0) {
 			return node->string;
 		}
 	}

@@ -61,6 +61,10 @@ struct result_value fidelity_step_error(const struct step_errors *steps);
    last. Runner, profile, weights and the like are expected to differ. */
 const char *fidelity_other_setting(const struct fidelity *fidelity, uint32_t index);
 
+/* Whether a setting of config says what computes or prices the steps, so that a gate's simulation
+   of recorded runs may differ in it. */
+bool fidelity_is_of_runner(const char *field);
+
 /* Tab-separated: metric, real, sim, error; `-` for a missing value. */
 void fidelity_print(const struct fidelity *fidelity, FILE *out);
 

@@ -162,7 +162,7 @@ bool plan_ratio_is_one(const struct plan_interval *ratio);
 
 /* Why the search made a run. first: whose utilisation says where to look; bracket and bisect: of
    the search; shape: between them, for the curve and for stretches that fail; alone: one request
-   at a time; sampling, model: of the intervals; target, spare: of how many replicas are needed. */
+   at a time; sampling, model: of the intervals. */
 #define PROBE_PURPOSE_LIST(X)                                                                      \
 	X(PROBE_FIRST, "first")                                                                    \
 	X(PROBE_BRACKET, "bracket")                                                                \
@@ -170,9 +170,7 @@ bool plan_ratio_is_one(const struct plan_interval *ratio);
 	X(PROBE_SHAPE, "shape")                                                                    \
 	X(PROBE_ALONE, "alone")                                                                    \
 	X(PROBE_SAMPLING, "sampling")                                                              \
-	X(PROBE_MODEL, "model")                                                                    \
-	X(PROBE_TARGET, "target")                                                                  \
-	X(PROBE_SPARE, "spare")
+	X(PROBE_MODEL, "model")
 
 enum probe_purpose {
 #define PROBE_PURPOSE_ENUM(name, text) name,

@@ -1,9 +1,13 @@
 #include "tests/fuzz/targets.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "bench/gate/suite.h"
+#include "engine/base/memory.h"
 #include "reports/page/page.h"
+#include "reports/report_files.h"
 #include "tests/fuzz/sections.h"
 #include "tests/harness/made_result.h"
 #include "tests/harness/require.h"
@@ -13,7 +17,8 @@ static const char *const names[] = {"plan/" PLAN_SUMMARY, "plan/" PLAN_PROBES,
 	"sweep/" SWEEP_SUMMARY, "sweep/" SWEEP_RUNS, "sweep/" SWEEP_CACHE, "history.jsonl",
 	"suite.json", NULL};
 
-/* A page without figures: gnuplot would take seconds. */
+/* A page without figures: gnuplot would take seconds. Tables, captions and variables of the figures
+   are made by report(), for which no gnuplot is found. */
 static const struct page_sheet sheet = {.style = "", .script = ""};
 
 static bool end_page(struct text *page, enum status status, const struct error *error)
@@ -24,6 +29,34 @@ static bool end_page(struct text *page, enum status status, const struct error *
 	return status == STATUS_OK;
 }
 
+enum report_kind { REPORT_PLAN, REPORT_SWEEP, REPORT_HISTORY };
+
+/* Refused for want of gnuplot, if not before. */
+static void report(enum report_kind kind, const char *path)
+{
+	const struct json_object none = {.node = NULL};
+	const char *found = getenv("PATH");
+	char *kept = found == NULL ? NULL : memory_take_uncleared(strlen(found) + 1);
+	struct text page = {0};
+	struct error error = {0};
+
+	if (kept != NULL) {
+		strcpy(kept, found);
+	}
+	setenv("PATH", "/nowhere", 1);
+	enum status status = kind == REPORT_PLAN    ? report_plan(path, &none, &page, &error)
+			     : kind == REPORT_SWEEP ? report_sweep(path, &none, &page, &error)
+						    : report_history(path, &page, &error);
+	if (kept == NULL) {
+		unsetenv("PATH");
+	} else {
+		setenv("PATH", kept, 1);
+	}
+	free(kept);
+	require(status != STATUS_OK, "figures without gnuplot");
+	end_page(&page, status, &error);
+}
+
 static bool read_plan(const char *folder)
 {
 	struct plan_file plan;
@@ -32,6 +65,7 @@ static bool read_plan(const char *folder)
 	enum status status = plan_file_open(&plan, folder, &error);
 
 	if (status == STATUS_OK) {
+		report(REPORT_PLAN, folder);
 		status = page_plan_write(&page, &plan, &sheet, &error);
 	}
 	plan_file_close(&plan);
@@ -46,6 +80,7 @@ static bool read_sweep(const char *folder)
 	enum status status = sweep_file_open(&sweep, folder, &error);
 
 	if (status == STATUS_OK) {
+		report(REPORT_SWEEP, folder);
 		status = page_sweep_write(&page, &sweep, &sheet, &error);
 	}
 	sweep_file_close(&sweep);
@@ -60,6 +95,7 @@ static bool read_history(const char *path)
 	enum status status = history_file_open(&history, path, &error);
 
 	if (status == STATUS_OK && history.count > 0) {
+		report(REPORT_HISTORY, path);
 		status = page_history_write(&page, &history, path, &sheet, &error);
 	}
 	history_file_close(&history);

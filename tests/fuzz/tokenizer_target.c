@@ -20,7 +20,6 @@ static void decode(const struct tokenizer *tokenizer, const struct token_list *i
 
 	for (size_t i = 0; i < ids->count; i++) {
 		require((uint32_t)ids->ids[i] < tokenizer_id_limit(tokenizer), "an id too large");
-		tokenizer_is_special(tokenizer, ids->ids[i]);
 		tokenizer_decode(tokenizer, ids->ids[i], i % 2 == 1, &stream, &out);
 		require(utf8_is_valid(out.bytes, out.byte_count), "half a character");
 	}

@@ -96,10 +96,15 @@ void add_request(struct engine *engine, uint64_t id, uint32_t vocab_size, bool i
 
 struct engine_config run_config(const char *policy, uint32_t blocks)
 {
-	const struct policy_defaults *own = &policy_find(policy)->defaults;
+	const struct policy *found = policy_at(0);
 
+	for (uint32_t i = 1; strcmp(found->name, policy) != 0; i++) {
+		found = policy_at(i);
+		cr_assert_not_null(found);
+	}
+	const struct policy_defaults *own = &found->defaults;
 	return (struct engine_config){
-		.policy = policy_find(policy),
+		.policy = found,
 		.allocation = own->allocation,
 		.strategies = {.free_order = own->free_order,
 			.equal_blocks = own->equal_blocks,

@@ -29,8 +29,8 @@ void cache_curve_make(struct cache_curve *curve, const struct references *refere
 
 /* Writes the curve as a table, a row a capacity: capacity_blocks, capacity_tokens, capacity_gib (-
    without kv_bytes_per_token), total_blocks and total_tokens of all prompts, and POLICY_hit_blocks
-   and POLICY_hit_tokens of every policy. kv_bytes_per_token: 0: no model. Writes that fail are
-   found by who closes the file. */
+   and POLICY_hit_tokens of every policy. kv_bytes_per_token: 0: no model. A failed write is
+   reported when the file is closed. */
 void cache_curve_write(const struct cache_curve *curve, const struct references *references,
 	uint64_t kv_bytes_per_token, FILE *file);
 

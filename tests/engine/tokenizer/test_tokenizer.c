@@ -825,11 +825,6 @@ Test(tokenizer, added_tokens_are_known_by_text_and_id)
 	require_equal(tokenizer_find_added(tokenizer, "<|im_end|>"), 151645);
 	require_equal(tokenizer_find_added(tokenizer, "<|im_end|"), -1);
 	require_equal(tokenizer_find_added(tokenizer, ""), -1);
-	cr_assert(tokenizer_is_special(tokenizer, 151645));
-	cr_assert(!tokenizer_is_special(tokenizer, tokenizer_find_added(tokenizer, "<think>")));
-	cr_assert(!tokenizer_is_special(tokenizer, 0));
-	cr_assert(!tokenizer_is_special(tokenizer, -1));
-	cr_assert(!tokenizer_is_special(tokenizer, INT32_MAX));
 	require_equal(tokenizer_id_limit(tokenizer), 151669);
 	tokenizer_close(tokenizer);
 	struct error error = {STATUS_OK, ""};

@@ -462,8 +462,8 @@ Test(fidelity, settings_of_the_runner_may_differ_and_others_are_named)
 		{"kv_blocks", false}, {"dtype", true}, {"kernels", true}, {"enforce_eager", true},
 		{"model", false}, {"shared_prefix_attention", true},
 		{"gpu_memory_utilization", true}, {"temperature", true}, {"clock", true},
-		{"seed", false}, {"overlap", true}, {"kernel_times", true}, {"tp_transport", true},
-		{"router", false}};
+		{"seed", false}, {"overlap", true}, {"kernel_times", false}, {"tp_transport", true},
+		{"engine_process", true}, {"router", false}};
 	enum { COUNT = sizeof(settings) / sizeof(settings[0]) };
 	cJSON *configs[2] = {cJSON_CreateObject(), cJSON_CreateObject()};
 	struct result real = {0}, sim = {0};
