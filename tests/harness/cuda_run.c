@@ -100,7 +100,7 @@ struct engine_config run_config(const char *policy, uint32_t blocks)
 
 	for (uint32_t i = 1; strcmp(found->name, policy) != 0; i++) {
 		found = policy_at(i);
-		cr_assert_not_null(found);
+		cr_assert(found != NULL, "no policy %s", policy);
 	}
 	const struct policy_defaults *own = &found->defaults;
 	return (struct engine_config){
