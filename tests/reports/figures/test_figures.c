@@ -574,7 +574,7 @@ Test(figures, the_legend_of_a_cache_is_above_its_axis)
 		temporary_write(folder, "cache.tsv", rows, table);
 		require_equal(run_script_with("sweep_cache.gp", "", out, arguments, 1), 0);
 		char *svg = file_read(out, NULL);
-		double name = height_of_text(svg, ">optimum (Belady)<");
+		double name = height_of_text(svg, ">optimum (Belady)</text>");
 		double axis = height_of_text(svg, ">Prompt tokens found<");
 		require(name + 16 <= axis, "a name at %g, the axis at %g", name, axis);
 		free(svg);
