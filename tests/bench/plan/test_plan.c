@@ -1419,6 +1419,10 @@ Test(plan, names_each_profile_of_a_fleet_once)
 	cr_assert_str_eq(plan.configurations[0].profile,
 		"my-profile.json, profile.json, profile.json2.json");
 	require(plan.configurations[0].gpus == 1, "%g GPUs", plan.configurations[0].gpus);
+	for (uint64_t i = 0; i < plan.probe_count; i++) { /* one request at a time has it, too */
+		require(strstr(plan.probes[i].options, "--router round-robin") != NULL, "%s",
+			plan.probes[i].options);
+	}
 	plan_file_close(&plan);
 	text_deinit(&table);
 	free(profile);

@@ -1131,6 +1131,8 @@ Test(sweep, a_configuration_that_cannot_run_is_a_row)
 	require_equal(sweep.runs[1].status, SWEEP_RUN_COMPLETE);
 	require(sweep.is_complete, "a failed run is not missing");
 	sweep_file_close(&sweep);
+	quire(&fixture, 2, "replay trace.jsonl " ENGINE " --policy vllm --kv-blocks 1",
+		"none of kv-blocks can be used, and max-model-len is 200; --kv-blocks 14 suffices");
 	close_fixture(&fixture);
 }
 
