@@ -3,8 +3,6 @@
 #include "engine/policy.h"
 #include "engine/scheduler.h"
 
-#include <stdio.h>
-
 /* The rules of vLLM's scheduler (release 0.33). There are no phases: a request wants all its tokens
    computed, be they prompt, answer to be computed again, or one new token.
 
@@ -20,19 +18,21 @@ static enum status refuse_few_blocks(
 {
 	uint64_t needed = u64_divide_up(config->max_model_len, config->block_size) +
 			  config->strategies.has_null_block;
-	uint64_t tokens = (uint64_t)usable * config->block_size;
-	char shorter[48] = "";
+	const char *tokens = word_of_count(config->block_size, "token", "tokens");
 
-	if (tokens > 0) {
-		snprintf(shorter, sizeof(shorter), ", --max-model-len %llu",
-			(unsigned long long)tokens);
+	if (usable == 0) { /* of any size */
+		return error_set(error, STATUS_USAGE,
+			"policy vllm needs KV blocks for one longest request: none of kv-blocks "
+			"can "
+			"be used, and max-model-len is %u; --kv-blocks %llu suffices",
+			config->max_model_len, (unsigned long long)needed);
 	}
 	return error_set(error, STATUS_USAGE,
 		"policy vllm needs KV blocks for one longest request: %u of kv-blocks can be used, "
-		"of %u %s each, and max-model-len is %u; --kv-blocks %llu%s or a larger "
-		"--block-size suffices",
-		usable, config->block_size, word_of_count(config->block_size, "token", "tokens"),
-		config->max_model_len, (unsigned long long)needed, shorter);
+		"of %u %s each, and max-model-len is %u; --kv-blocks %llu, --max-model-len %llu or "
+		"a larger --block-size suffices",
+		usable, config->block_size, tokens, config->max_model_len,
+		(unsigned long long)needed, (unsigned long long)usable * config->block_size);
 }
 
 static enum status vllm_validate(const struct engine_config *config, struct error *error)

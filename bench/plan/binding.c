@@ -198,8 +198,7 @@ void binding_add_text(
 	}
 }
 
-void binding_add_causes(
-	struct text *text, const struct probe_figures *figures, const char *before)
+void binding_add_causes(struct text *text, const struct probe_figures *figures, const char *before)
 {
 	static const char *const words[CAUSE_COUNT] = {
 		"miss TTFT", "miss TPOT", "miss E2E", "are not served"};

@@ -22,8 +22,7 @@ void binding_add_text(
 void binding_add_rejections(struct text *text, const struct probe_figures *figures);
 
 /* `before`, then "240 miss TPOT, 12 miss TTFT"; nothing where no request misses. */
-void binding_add_causes(
-	struct text *text, const struct probe_figures *figures, const char *before);
+void binding_add_causes(struct text *text, const struct probe_figures *figures, const char *before);
 
 /* "97.8 % are within it: 240 requests miss TPOT, 12 miss TTFT", or what else fails. */
 void binding_add_misses(

@@ -170,8 +170,9 @@ static enum status check_exists(const struct metric_limit *limit, const struct r
 			metric->name, outcome->trace_name);
 	}
 	if (is_latency && !has_value && all_finish) {
-		return error_set(error, STATUS_INPUT, "--slo %s: no request of the trace %s has one",
-			metric->name, outcome->trace_name);
+		return error_set(error, STATUS_INPUT,
+			"--slo %s: no request of the trace %s has one", metric->name,
+			outcome->trace_name);
 	}
 	return STATUS_OK;
 }

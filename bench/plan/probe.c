@@ -41,7 +41,9 @@ static void drop_router(struct replay_config *config)
 {
 	struct replay_given *given = &config->given;
 
-	replay_config_drop_router(config);
+	if (config->fleet == NULL) { /* whose groups are replicas, too */
+		replay_config_drop_router(config);
+	}
 	given->router_queue = given->replica_limit = given->outages = false;
 	config->outages = NULL;
 	config->router_queue = NO_ROUTER_QUEUE_LIMIT;

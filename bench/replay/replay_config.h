@@ -121,7 +121,7 @@ void replay_config_words(const struct replay_config *config, struct text *text);
 /* A recorded run's configuration, for a tape, read from DIR/summary.json. Options that the user did
    not give are set from it; given ones must agree with it. */
 struct replay_recording {
-	struct cJSON *root; /* owns the texts that config points to */
+	struct cJSON *root;	/* owns the texts that config points to */
 	const char *trace_name; /* the text is the root's */
 	char trace_xxh64[17];
 	bool is_calibrated; /* its times were calibrated */

@@ -53,8 +53,8 @@ static void tell_seed(const struct sweep_file *table)
 	}
 	for (uint32_t i = 0; i < table->run_count && seed < table->parameter_count; i++) {
 		const struct sweep_run *run = &table->runs[i];
-		uint32_t first = run->status == SWEEP_RUN_COMPLETE ? first_of_one(table, i, seed)
-								   : i;
+		uint32_t first =
+			run->status == SWEEP_RUN_COMPLETE ? first_of_one(table, i, seed) : i;
 		if (!have_same_figures(&table->runs[first], run)) {
 			return;
 		}

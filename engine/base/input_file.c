@@ -146,8 +146,7 @@ int input_descriptor(const char *path, enum input_kind kind, struct error *error
 
 enum { CHUNK_BYTES = 1 << 16 };
 
-enum status input_hash(
-	const char *path, enum input_kind kind, uint64_t *hash, struct error *error)
+enum status input_hash(const char *path, enum input_kind kind, uint64_t *hash, struct error *error)
 {
 	char buffer[CHUNK_BYTES];
 	int descriptor = input_descriptor(path, kind, error);

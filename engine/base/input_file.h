@@ -39,8 +39,7 @@ enum status input_file_open(
 	FILE **out, const char *path, enum input_kind kind, struct error *error);
 
 /* XXH64 with seed 0 of what it holds. */
-enum status input_hash(
-	const char *path, enum input_kind kind, uint64_t *hash, struct error *error);
+enum status input_hash(const char *path, enum input_kind kind, uint64_t *hash, struct error *error);
 
 /* Remembers a file as read without opening it: for those that other processes of the command read.
    A path that is no file is ignored. */

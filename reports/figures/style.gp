@@ -127,6 +127,7 @@ panel_title(i) = label(i)
 # `eval grid_open(head, panel, most)`.
 grid_open(head, panel, most) = sprintf("columns = panel_columns(panel_total, %d); ".\
 	"width = columns == 1 ? 640 : 1280; panel_width = width / columns; panel_head = %d; ".\
+	"title_most = int((panel_width - 104) / 7.2); ".\
 	"panel_height = %d + (panel_total > 1 ? 24 : 0); ".\
 	"height = panel_head + panel_height * ((panel_total - 1) / columns + 1); ".\
 	"set terminal svg size width, height dynamic font 'sans-serif,15' background '%s'; ".\
@@ -140,10 +141,22 @@ panel_place(i, right) = sprintf("set lmargin at screen (panel_left(%d) + 80.0) /
 	"set tmargin at screen 1 - (panel_top(%d) + (panel_total > 1 ? 48.0 : 24.0)) / height; ".\
 	"set bmargin at screen 1 - (panel_top(%d) + panel_height - 52.0) / height; ".\
 	"y_title_x = (panel_left(%d) + 8.0) / width; ".\
-	"if (panel_total > 1) { set title fit(panel_title(%d), title_most) noenhanced ".\
+	"if (panel_total > 1) { set title cut_title(%d) noenhanced ".\
 	"offset 0, 0.4 }", i, i, right, i, i, i, i)
 fit(text, most) = strlen(text) > most ? text[1:most - 1]."…" : text
-title_most = 30
+title_most = 30 # of a panel of 320 pixels
+
+# Titles of panels that are too long are cut at the end; those that would then be equal, in the
+# middle; and where that does not tell them apart either, they are numbered.
+cut_end(i) = fit(panel_title(i), title_most)
+middle(text, most) = strlen(text) > most ? text[1:most / 2 - 1]."…".\
+	text[strlen(text) - most + most / 2 + 1:*] : text
+cut_middle(i) = middle(panel_title(i), title_most)
+of_one_end(i) = (sum [k = 1:panel_total] (cut_end(k) eq cut_end(i)))
+of_one_cut(i) = (sum [k = 1:panel_total] \
+	(cut_end(k) eq cut_end(i) && cut_middle(k) eq cut_middle(i)))
+cut_title(i) = of_one_end(i) == 1 ? cut_end(i) : of_one_cut(i) == 1 ? cut_middle(i) : \
+	fit(sprintf("%d. ", i).panel_title(i), title_most)
 
 # The label of a tic is a format: `eval tic_label` sets shown_as to the text `plain`, in which a %
 # is doubled.

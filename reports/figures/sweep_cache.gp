@@ -34,7 +34,8 @@ undefine STATS_records
 stats table using (column("series") == 7 ? 1 : NaN) nooutput
 rejecting = exists("STATS_records") ? STATS_records : 0
 stats table using (column("percent")) nooutput
-eval table_open(380, has_curves ? 3 + (rejecting > 0) : 1, 1)
+# Names beside curves stand in two columns, in which a place is kept for the last one.
+eval table_open(380, has_curves ? 4 : 1, 1)
 array series_name[7] = ["LRU, as engines do", "LRU, block by block", "FIFO", "optimum (Belady)", \
 	"infinite", "runs", "rejecting runs"]
 set logscale x

@@ -76,10 +76,11 @@ if (is_log) {
 	set xrange [x_low - margin:x_high + margin]
 }
 set xtics ()
+tic_most = 30
 every = (tic_total - 1) / (columns == 1 ? 10 : columns == 2 ? 8 : 6) + 1
 do for [k = 1:tic_total] {
 	if ((k - 1) % every == 0) {
-		plain = fit(text_at("tic_text", k, ""), title_most)
+		plain = fit(text_at("tic_text", k, ""), tic_most)
 		eval tic_label
 		set xtics add (shown_as text_at("tic_at", k, 0))
 	}

@@ -243,8 +243,7 @@ static void add_figures(
 	text_add_number(page, NUMBER_COUNT, run->kv_blocks.has_value, run->kv_blocks.value);
 	text_add(page, "</td><td>");
 	if (columns->has_tokens) {
-		text_add_number(
-			page, NUMBER_COUNT, run->kv_tokens.has_value, run->kv_tokens.value);
+		text_add_number(page, NUMBER_COUNT, run->kv_tokens.has_value, run->kv_tokens.value);
 		text_add(page, "</td><td>");
 	}
 	text_add_number(page, NUMBER_COUNT, run->gpus.has_value, run->gpus.value);

@@ -30,8 +30,7 @@ static uint32_t find_parameter(const struct sweep_file *sweep, const char *name)
 {
 	uint32_t index = 0;
 
-	while (index < sweep->parameter_count &&
-		strcmp(sweep->parameters[index].name, name) != 0) {
+	while (index < sweep->parameter_count && strcmp(sweep->parameters[index].name, name) != 0) {
 		index++;
 	}
 	return index;

@@ -848,10 +848,10 @@ Test(plan, says_which_requests_alone_break_the_limits)
 		"%s", text);
 	free(text);
 	text = quire(1, "plan @/few --slo-ttft-ms 100 --slo-tpot-ms 0.01 --replicas 2");
-	require(strstr(text,
-			": 6 of 30 requests (20.0\u00a0%) miss it even with one request in the system "
-			"at a time, the longest of 30,001 tokens: 2 miss TTFT, 4 miss TPOT; "
-			"--attain 0.80 could pass\n") != NULL,
+	require(strstr(text, ": 6 of 30 requests (20.0\u00a0%) miss it even with one request in "
+			     "the system "
+			     "at a time, the longest of 30,001 tokens: 2 miss TTFT, 4 miss TPOT; "
+			     "--attain 0.80 could pass\n") != NULL,
 		"%s", text);
 	free(text);
 	text = quire(1, "plan " TRACE " --max-requests 50 --slo-e2e-ms 9000 --max-model-len 64");
@@ -1199,7 +1199,8 @@ Test(plan, a_configuration_without_an_answer_says_why)
 	require(strstr(text, "none  with one request at a time, 0.00 % of the requests are within "
 			     "the limits: 30 miss TTFT\n") != NULL,
 		"%s", text);
-	require(strstr(text, "none  --warmup 40 leaves nothing of 30 requests to measure\n") != NULL,
+	require(strstr(text, "none  --warmup 40 leaves nothing of 30 requests to measure\n") !=
+			NULL,
 		"%s", text);
 	free(text);
 }
@@ -1207,7 +1208,8 @@ Test(plan, a_configuration_without_an_answer_says_why)
 /* One replica of a grid has nothing to choose among. */
 Test(plan, one_replica_of_a_grid_needs_no_router)
 {
-	free(quire(0, "plan " DEMO "--replicates 0 --router prefix --grid 'replicas=1,2' --out @/r"));
+	free(quire(
+		0, "plan " DEMO "--replicates 0 --router prefix --grid 'replicas=1,2' --out @/r"));
 	free(quire(0, "plan " DEMO "--replicates 0 --out @/one"));
 	struct plan_file grid, one;
 	open_plan(&grid, "r");
@@ -1216,12 +1218,9 @@ Test(plan, one_replica_of_a_grid_needs_no_router)
 		const struct plan_configuration *own = &grid.configurations[i];
 		require(own->answer.highest_pass.has_value, "no answer of %s", own->name);
 		require(strcmp(own->name, "replicas=1") != 0 ||
-				!(own->answer.highest_pass.value <
-					one.answer.highest_pass.value) ||
-				!(own->answer.highest_pass.value >
-					one.answer.highest_pass.value),
-			"one replica carries %g behind a router",
-			own->answer.highest_pass.value);
+				!(own->answer.highest_pass.value < one.answer.highest_pass.value) ||
+				!(own->answer.highest_pass.value > one.answer.highest_pass.value),
+			"one replica carries %g behind a router", own->answer.highest_pass.value);
 	}
 	plan_file_close(&grid);
 	plan_file_close(&one);
@@ -1530,6 +1529,10 @@ Test(plan, names_each_profile_of_a_fleet_once)
 	cr_assert_str_eq(plan.configurations[0].profile,
 		"my-profile.json, profile.json, profile.json2.json");
 	require(plan.configurations[0].gpus == 1, "%g GPUs", plan.configurations[0].gpus);
+	for (uint64_t i = 0; i < plan.probe_count; i++) { /* one request at a time has it, too */
+		require(strstr(plan.probes[i].options, "--router round-robin") != NULL, "%s",
+			plan.probes[i].options);
+	}
 	plan_file_close(&plan);
 	text_deinit(&table);
 	free(profile);

@@ -411,8 +411,9 @@ Test(sweep, a_length_beyond_the_model_is_told_once)
 	struct replay_fixture fixture;
 
 	replay_fixture_open(&fixture);
-	struct process_result result = quire_run_in(fixture.folder,
-		"sweep trace.jsonl --trace-block-size 16 --grid 'max-model-len=40960,40961,50000' --out one");
+	struct process_result result =
+		quire_run_in(fixture.folder, "sweep trace.jsonl --trace-block-size 16 --grid "
+					     "'max-model-len=40960,40961,50000' --out one");
 	const char *note = strstr(result.err, "note: --max-model-len 40961 is beyond the 40960 "
 					      "positions qwen3-0.6b was made for\n");
 	require(result.code == 0 && note != NULL, "%s", result.err);
@@ -1130,6 +1131,8 @@ Test(sweep, a_configuration_that_cannot_run_is_a_row)
 	require_equal(sweep.runs[1].status, SWEEP_RUN_COMPLETE);
 	require(sweep.is_complete, "a failed run is not missing");
 	sweep_file_close(&sweep);
+	quire(&fixture, 2, "replay trace.jsonl " ENGINE " --policy vllm --kv-blocks 1",
+		"none of kv-blocks can be used, and max-model-len is 200; --kv-blocks 14 suffices");
 	close_fixture(&fixture);
 }
 

@@ -396,6 +396,63 @@ Test(figures, integers_give_the_same_axes_as_numbers_with_a_fraction)
 	}
 }
 
+/* Titles of panels: cut at the end, in the middle where that leaves equal ones, else numbered. */
+Test(figures, cut_titles_of_panels_differ)
+{
+	static const struct {
+		const char *titles[3], *shown[3];
+	} cases[] = {{{"blocks 600", "blocks 60", "one"}, {"blocks 600", "blocks 60", "one"}},
+		{{"one-two-three", "two-three-four", "four"}, {"one-two-t…", "two-three…", "four"}},
+		{{"scale-1-blocks-10", "scale-1-blocks-20", "scale-3-blocks-10"},
+			{"scal…ks-10", "scal…ks-20", "scale-3-b…"}},
+		{{"scale-10-blocks-1", "scale-20-blocks-1", "one"},
+			{"scale-10-…", "scale-20-…", "one"}},
+		{{"scale-1-blocks-1-x", "scale-1-block-1-x", "scale-1-blocks-1-x"},
+			{"1. scale-…", "scal…k-1-x", "3. scale-…"}},
+		{{"äöüäöüäöüä1", "äöüäöüäöüä2", "ä"}, {"äöüä…äöüä1", "äöüä…äöüä2", "ä"}}};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char command[1024], printed[256] = "", expected[256];
+		const char *const *t = cases[i].titles, *const *shown = cases[i].shown;
+		snprintf(command, sizeof(command),
+			"LC_ALL=C.UTF-8 gnuplot -e \"load 'reports/figures/style.gp'; "
+			"panel_total = 3; title_most = 10; "
+			"panel_title(i) = i == 1 ? '%s' : i == 2 ? '%s' : '%s'; "
+			"print cut_title(1).'|'.cut_title(2).'|'.cut_title(3)\" 2>&1",
+			t[0], t[1], t[2]);
+		snprintf(expected, sizeof(expected), "%s|%s|%s\n", shown[0], shown[1], shown[2]);
+		FILE *pipe = popen(command, "r");
+		require(pipe != NULL, "gnuplot does not start");
+		size_t size = fread(printed, 1, sizeof(printed) - 1, pipe);
+		printed[size] = '\0';
+		require_equal(pclose(pipe), 0);
+		require(strcmp(printed, expected) == 0, "found %s, expected %s", printed, expected);
+	}
+}
+
+/* A wide panel has room for longer titles than a narrow one. */
+Test(figures, titles_have_the_room_of_their_panel)
+{
+	static const struct {
+		int panels;
+		const char *most;
+	} cases[] = {{1, "74\n"}, {2, "74\n"}, {4, "74\n"}, {6, "44\n"}, {9, "30\n"}};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char command[256], printed[64] = "";
+		snprintf(command, sizeof(command),
+			"gnuplot -e \"load 'reports/figures/style.gp'; ARG1 = '/dev/null'; "
+			"panel_total = %d; eval grid_open(30, 270, 4); print title_most\" 2>&1",
+			cases[i].panels);
+		FILE *pipe = popen(command, "r");
+		require(pipe != NULL, "gnuplot does not start");
+		size_t size = fread(printed, 1, sizeof(printed) - 1, pipe);
+		printed[size] = '\0';
+		require_equal(pclose(pipe), 0);
+		require(strcmp(printed, cases[i].most) == 0, "%d: %s", cases[i].panels, printed);
+	}
+}
+
 /* Draws a table of sweep_lines.gp. */
 static char *draw_lines(const char *settings, const char *rows)
 {
@@ -496,5 +553,31 @@ Test(figures, the_median_is_not_written_over_the_axis)
 	double half = height_of_text(svg, ">50 %<");
 	require(median <= half + 6, "p50 at %g, 50 %% at %g, 0 at %g", median, half, zero);
 	free(svg);
+	temporary_remove(folder);
+}
+
+/* The names of the curves end above the title of the y axis, with runs that reject and without. */
+Test(figures, the_legend_of_a_cache_is_above_its_axis)
+{
+	char folder[TEMPORARY_PATH_BYTES], table[TEMPORARY_PATH_BYTES];
+	char out[TEMPORARY_PATH_BYTES + 16], rows[512];
+	const char *arguments[] = {table};
+
+	temporary_folder(folder);
+	snprintf(out, sizeof(out), "%s/cache.svg", folder);
+	for (uint32_t last = 6; last <= 7; last++) {
+		size_t used = (size_t)sprintf(rows, "series\ttokens\tpercent\n");
+		for (uint32_t k = 1; k <= last; k++) {
+			used += (size_t)sprintf(
+				rows + used, "%u\t100\t%u\n%u\t900\t50\n", k, 5 * k, k);
+		}
+		temporary_write(folder, "cache.tsv", rows, table);
+		require_equal(run_script_with("sweep_cache.gp", "", out, arguments, 1), 0);
+		char *svg = file_read(out, NULL);
+		double name = height_of_text(svg, ">optimum (Belady)</text>");
+		double axis = height_of_text(svg, ">Prompt tokens found<");
+		require(name + 16 <= axis, "a name at %g, the axis at %g", name, axis);
+		free(svg);
+	}
 	temporary_remove(folder);
 }

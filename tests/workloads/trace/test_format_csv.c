@@ -149,7 +149,8 @@ Test(format_csv, bad_logs_get_one_clear_line)
 		"commas, for --columns is of CSV; a row of JSON has timestamp, input_length and "
 		"output_length");
 	expect("arrival=ts", "[{\"ts\":1,\"in\":2,\"out\":3},\n",
-		"t:1: found [{\"ts\":1,\"in\":2,\"out\":3},, expected a header line of names between "
+		"t:1: found [{\"ts\":1,\"in\":2,\"out\":3},, expected a header line of names "
+		"between "
 		"commas; of JSON a line has one object: jq -c '.[]' writes those of an array so");
 	static const char *const wrong[] = {"x=ts", "arrival", "arrival=", "unit=min", "",
 		"arrival=a,arrival=b", "unit=s,unit=s", "arrival=ts,"};

@@ -664,7 +664,8 @@ Test(trace, refuses_files_that_are_not_traces)
 		formats);
 	require_refused((struct bytes)TEXT("a\tb\tc,d\n"), any, expected);
 	snprintf(expected, sizeof(expected),
-		"bad:1: found [{\"a\":1}, %s; of JSON a line has one object: jq -c '.[]' writes those "
+		"bad:1: found [{\"a\":1}, %s; of JSON a line has one object: jq -c '.[]' writes "
+		"those "
 		"of an array so",
 		formats);
 	require_refused((struct bytes)TEXT("[{\"a\":1}\n"), any, expected);
