@@ -155,8 +155,8 @@ const struct command *command_find(const struct command *group, const char *word
 /* Of a group, the name that a mistyped word was meant to be; NULL: none is near. */
 const char *command_nearest(const struct command *group, const char *word);
 
-/* Whether the value may be the path of a file, or of a folder. The name of the value in the help says
-   so: FILE, TRACE or TABLE, and DIR. */
+/* Whether the value may be the path of a file, or of a folder. The name of the value in the help
+   says so: FILE, TRACE or TABLE, and DIR. */
 bool option_takes_file(const struct option *option);
 bool option_takes_folder(const struct option *option);
 

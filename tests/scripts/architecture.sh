@@ -240,8 +240,8 @@ is_allowed()
 
 # Exceptions for mutable data, as "library symbol": for signal handlers and ways out of the program,
 # which have no caller, for the inputs that no output may replace, whoever opened them, or that are
-# kept because they can be read only once, for the outputs that no other may replace, and for CUPTI's
-# callbacks, which have no user pointer.
+# kept because they can be read only once, for the outputs that no other may replace, and for
+# CUPTI's callbacks, which have no user pointer.
 is_allowed_data()
 {
 	case "$1 $2" in
