@@ -95,6 +95,7 @@ void scheduler_deinit(struct scheduler *scheduler)
 	window_deinit(&scheduler->window);
 	free(scheduler->free_rows);
 	free(scheduler->placements);
+	free(scheduler->stores);
 	free(scheduler->tile_ends);
 	free(scheduler->events.events);
 	free(scheduler->before.placements);
@@ -170,6 +171,45 @@ static uint32_t forced_count(const struct scheduler *scheduler, const struct req
 	return request->max_tokens;
 }
 
+/* Looks at the queues before the first newcomer joins them. */
+static void note_newcomer(struct scheduler *scheduler)
+{
+	if (!scheduler->has_newcomers) {
+		scheduler->has_newcomers = true;
+		scheduler->stores_behind =
+			!scheduler->is_undone &&
+			!scheduler->config.policy->next_step_depends_on_arrivals(scheduler);
+	}
+}
+
+static void store(struct scheduler *scheduler, struct sequence *sequence)
+{
+	block_manager_store(&scheduler->blocks, sequence, sequence->stored_count);
+}
+
+/* Enters what a new sequence says is stored. */
+static void add_store(struct scheduler *scheduler, struct sequence *sequence)
+{
+	if (sequence->stored_count == 0 || scheduler->config.prefix_caching != PREFIX_CACHING_ON) {
+		return;
+	}
+	if (!scheduler->stores_behind) {
+		store(scheduler, sequence);
+		return;
+	}
+	scheduler->stores = memory_grow(scheduler->stores, &scheduler->store_capacity,
+		scheduler->store_count + 1, sizeof(struct sequence *));
+	scheduler->stores[scheduler->store_count++] = sequence;
+}
+
+static void store_behind(struct scheduler *scheduler)
+{
+	for (size_t i = 0; i < scheduler->store_count; i++) {
+		store(scheduler, scheduler->stores[i]);
+	}
+	scheduler->store_count = 0;
+}
+
 uint32_t scheduler_add(struct scheduler *scheduler, const struct request *request)
 {
 	struct sequence *sequence = scheduler->unused.head;
@@ -193,9 +233,8 @@ uint32_t scheduler_add(struct scheduler *scheduler, const struct request *reques
 	}
 	sequence_init(sequence, &own, scheduler->config.block_size);
 	sequence->slot = (uint32_t)(sequence - scheduler->pool);
-	if (scheduler->config.prefix_caching == PREFIX_CACHING_ON) {
-		block_manager_store(&scheduler->blocks, sequence, request->stored_count);
-	}
+	note_newcomer(scheduler);
+	add_store(scheduler, sequence);
 	enqueue(scheduler, sequence);
 	return sequence->slot;
 }
@@ -699,6 +738,7 @@ void scheduler_schedule(struct scheduler *scheduler)
 	counts->cached_free_blocks = scheduler->blocks.cached_free_count;
 	counts->free_blocks = scheduler->blocks.free_count;
 	scheduler->is_undone = true;
+	store_behind(scheduler);
 	if (scheduler->config.is_async) {
 		advance_all(scheduler);
 	}
@@ -817,6 +857,7 @@ void scheduler_postprocess(struct scheduler *scheduler, const int32_t *token_ids
 	uint32_t count = is_before ? before->placement_count : scheduler->placement_count;
 
 	check((token_ids != NULL) == scheduler->is_computing);
+	scheduler->has_newcomers = false;
 	recycle(scheduler);
 	if (!scheduler->config.is_async) {
 		advance_all(scheduler);

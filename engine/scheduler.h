@@ -67,6 +67,13 @@ struct scheduler {
 	uint64_t admission_count;
 	uint64_t capped_count; /* requests whose answers end at max_model_len */
 
+	/* A step that no arrival can change may be decided before or after some arrive. So what
+	   they say is stored is entered behind its decision. */
+	bool has_newcomers;	  /* a request was added since the latest step was applied */
+	bool stores_behind;	  /* has_newcomers: the next step cannot depend on them */
+	struct sequence **stores; /* (store_count) added, to be entered behind the next decision */
+	size_t store_count, store_capacity;
+
 	/* A step's tokens may run out before its decodes are placed, so each of them is visited. */
 	bool visits_all;
 	uint32_t placed_decodes;      /* of the current step, where all are visited */
@@ -98,8 +105,9 @@ void scheduler_deinit(struct scheduler *scheduler);
 bool scheduler_can_add(const struct scheduler *scheduler);
 
 /* Appends a request that fits the configuration to the waiting queue. Forced tokens end a sequence
-   at an EOS among them unless it ignores it; without forced tokens the runner must compute. Returns
-   the slot of the new sequence. */
+   at an EOS among them unless it ignores it; without forced tokens the runner must compute. Stored
+   tokens are entered at once or, where the next step cannot depend on arrivals, behind its
+   decision. Returns the slot of the new sequence. */
 uint32_t scheduler_add(struct scheduler *scheduler, const struct request *request);
 
 /* Records a rejection. It is an event of the step that is decided and not postprocessed yet, or

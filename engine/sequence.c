@@ -45,6 +45,7 @@ void sequence_init(struct sequence *sequence, const struct request *request, uin
 	sequence->status = SEQUENCE_WAITING;
 	sequence->prompt_count = request->prompt_count;
 	sequence->max_tokens = request->max_tokens;
+	sequence->stored_count = request->stored_count;
 	sequence->priority = request->priority;
 	sequence->forced_eos_count = request->forced_eos_count;
 	sequence->arrival = request->arrival;

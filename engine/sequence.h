@@ -39,6 +39,7 @@ struct sequence {
 	/* the request */
 	uint32_t prompt_count; /* tokens, at least 1 */
 	uint32_t max_tokens;   /* completion tokens at most, at least 1 */
+	uint32_t stored_count; /* leading prompt tokens that it came with as stored */
 	int32_t priority;      /* with QUEUE_PRIORITY: smaller goes first, */
 	uint64_t arrival;      /* then the earlier, in the caller's unit */
 	float temperature;     /* 0 is greedy */
@@ -146,7 +147,8 @@ struct request {
 	int32_t priority;	   /* these two have a meaning with QUEUE_PRIORITY only */
 	uint64_t arrival;
 	uint32_t stored_count; /* leading prompt tokens whose blocks are entered into the prefix
-				  cache without being computed, see block_manager_store() */
+				  cache without being computed, see scheduler_add() and
+				  block_manager_store() */
 	float temperature;
 	bool ignore_eos;
 };

@@ -401,6 +401,22 @@ void workload_finish(struct workload *workload, uint64_t turn_index, uint64_t no
 
 /* ---- the file ---- */
 
+/* Refuses a row of a time that no clock reaches, by what gave it that time. */
+static enum status refuse_time(const struct workload *workload, struct error *error)
+{
+	bool is_drawn = workload->resample != NULL;
+	bool is_repeated = !is_drawn && trace_loop_is_repetition(workload->loop);
+
+	return trace_refuse_row(workload->trace, workload->row.line,
+		is_drawn      ? "a drawn time beyond 2^63 ns (292 years)"
+		: is_repeated ? "a repeated time beyond 2^63 ns (292 years)"
+			      : "a time that is beyond 2^63 ns over --speedup",
+		is_drawn      ? "a larger --speedup beside --resample-seed"
+		: is_repeated ? "a larger --speedup or a smaller --max-requests beside --loop"
+			      : "a larger --speedup",
+		error);
+}
+
 /* Sets the row's arrival by the workload's rule. A follow-up under a profile has none of its own. A
    row that would never arrive, although no end was asked for, is refused rather than left out. */
 static enum status set_arrival(struct workload *workload, struct error *error)
@@ -418,9 +434,7 @@ static enum status set_arrival(struct workload *workload, struct error *error)
 	}
 	u128 arrival_ns = (u128)row->arrival_ns * 1000000 / workload->options.speedup_millionths;
 	if (arrival_ns > CLOCK_NS_MAX) {
-		return trace_refuse_row(workload->trace, row->line,
-			"a time that is beyond 2^63 ns over --speedup", "a larger --speedup",
-			error);
+		return refuse_time(workload, error);
 	}
 	row->arrival_ns = (uint64_t)arrival_ns;
 	return STATUS_OK;

@@ -71,8 +71,9 @@ enum status outages_parse(
 		if (!parse_one(one, replica_count, &outage) || outages->count == OUTAGES_MAX) {
 			return error_set(error, STATUS_USAGE,
 				"--outages: found '%.64s', expected at most %d of fail:REPLICA@"
-				"SECONDS, drain: and join:, with a replica below %u",
-				text, OUTAGES_MAX, replica_count);
+				"SECONDS, drain: and join:, with a replica below %u and seconds in "
+				"[0, %d]",
+				text, OUTAGES_MAX, replica_count, SECONDS_MAX);
 		}
 		add(outages, &outage);
 		text = comma == NULL ? NULL : comma + 1;

@@ -192,12 +192,16 @@ static enum status price(const struct price_models *models, uint64_t replica,
 	const struct runner *model = &models->of_replica[replica];
 	struct step_time time;
 
+	step->has_hull = models->has_hull;
+	/* An engine gives its runner no step without rows; it takes no time. */
+	if (step->counts.decode_rows + step->counts.prefill_rows == 0) {
+		return STATUS_OK;
+	}
 	TRY(find_launch(&models->host, step, error));
 	const struct batch batch = {.counts = step->counts, .is_ahead = step->is_ahead};
 	TRY(model->execute(model->state, &batch, NULL, &time, error));
 	step->predicted_ns = time.elapsed_ns;
 	step->predicted_host_ns = time.host_ns;
-	step->has_hull = models->has_hull;
 	step->is_outside = time.is_outside;
 	return STATUS_OK;
 }

@@ -3,7 +3,6 @@
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +40,12 @@ void histogram_deinit(struct histogram *histogram)
 	memset(histogram, 0, sizeof(*histogram));
 }
 
+static inline void add_squares(struct histogram *histogram, u128 squares, uint64_t over)
+{
+	histogram->squares += squares;
+	histogram->squares_over += over + (histogram->squares < squares);
+}
+
 void histogram_add(struct histogram *histogram, uint64_t value, uint64_t times)
 {
 	if (times == 0) {
@@ -48,7 +53,13 @@ void histogram_add(struct histogram *histogram, uint64_t value, uint64_t times)
 	}
 	histogram->min = histogram->count == 0 ? value : u64_min(histogram->min, value);
 	histogram->count += times;
-	histogram->sum += (u128)value * times;
+	const u128 product = (u128)value * times;
+	histogram->sum += product;
+	add_squares(histogram, (u128)(uint64_t)product * value, 0);
+	if (product >> 64 != 0) {
+		const u128 high = (product >> 64) * value;
+		add_squares(histogram, high << 64, (uint64_t)(high >> 64));
+	}
 	histogram->max = u64_max(histogram->max, value);
 	histogram->counts[bucket_of(value)] += times;
 }
@@ -62,6 +73,7 @@ void histogram_add_all(struct histogram *histogram, const struct histogram *othe
 	histogram->max = u64_max(histogram->max, other->max);
 	histogram->count += other->count;
 	histogram->sum += other->sum;
+	add_squares(histogram, other->squares, other->squares_over);
 	for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
 		histogram->counts[i] += other->counts[i];
 	}
@@ -88,17 +100,44 @@ uint64_t histogram_mean(const struct histogram *histogram)
 	return (uint64_t)(histogram->sum / histogram->count);
 }
 
+/* The sum of the squared distances from the mean rounded down, m, where r is the rest of that
+   division: sum of v^2 - m * (sum + r). Divided by the count; *rest is what is left. No variance of
+   64-bit values reaches 2^127. */
+static u128 divide_squares(const struct histogram *histogram, uint64_t mean, uint64_t r, u128 *rest)
+{
+	const uint64_t count = histogram->count;
+	const u128 factor = histogram->sum + r;
+	const u128 low = (u128)(uint64_t)factor * mean;
+	const u128 high = (factor >> 64) * mean;
+	const u128 product = low + (high << 64);
+	uint64_t over = (uint64_t)(high >> 64) + (product < low);
+	u128 squares = histogram->squares - product;
+
+	over = histogram->squares_over - over - (squares > histogram->squares);
+	const u128 upper = (u128)(over % count) << 64 | (uint64_t)(squares >> 64);
+	const u128 lower = upper % count << 64 | (uint64_t)squares;
+	*rest = lower % count;
+	return upper / count << 64 | lower / count;
+}
+
+static uint64_t square_root(u128 value)
+{
+	uint64_t low = 0;
+
+	for (uint32_t bit = 64; bit-- > 0;) {
+		uint64_t root = low | UINT64_C(1) << bit;
+		low = (u128)root * root <= value ? root : low;
+	}
+	return low;
+}
+
 uint64_t histogram_deviation(const struct histogram *histogram)
 {
-	double mean = (double)histogram->sum / (double)histogram->count, squares = 0;
+	uint64_t mean = histogram_mean(histogram);
+	uint64_t r = (uint64_t)(histogram->sum % histogram->count);
+	u128 rest, variance = divide_squares(histogram, mean, r, &rest);
 
-	check(histogram->count > 0);
-	for (uint32_t bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
-		if (histogram->counts[bucket] > 0) {
-			double value = (double)u64_min(histogram_upper(bucket), histogram->max);
-			squares +=
-				(value - mean) * (value - mean) * (double)histogram->counts[bucket];
-		}
-	}
-	return (uint64_t)sqrt(squares / (double)histogram->count);
+	/* The mean itself is r / count above m. */
+	variance -= rest * histogram->count < (u128)r * r;
+	return square_root(variance);
 }

@@ -6,8 +6,9 @@
 #include "engine/base/integer.h"
 
 /* A log-linear histogram of nanoseconds: exact below 2,048, above that buckets whose width is 2^-10
-   of their value or less. Memory does not depend on the number of values. Mean, minimum and
-   maximum are exact; a percentile is the upper end of the bucket that contains the nearest rank. */
+   of their value or less. Memory does not depend on the number of values. Mean, deviation, minimum
+   and maximum are exact; a percentile is the upper end of the bucket that contains the nearest
+   rank. */
 
 enum {
 	HISTOGRAM_SUB_BITS = 10,
@@ -17,6 +18,10 @@ enum {
 struct histogram {
 	uint64_t count;
 	u128 sum;
+	/* The sum of the squares is squares + squares_over * 2^128. It fits for less than 2^63
+	   values. */
+	u128 squares;
+	uint64_t squares_over;
 	uint64_t min, max; /* of a value at least */
 	uint64_t *counts;  /* (HISTOGRAM_BUCKETS) */
 };
@@ -33,7 +38,7 @@ void histogram_add_all(struct histogram *histogram, const struct histogram *othe
 /* The value of the nearest rank, per_mille in [1, 1000]; the histogram must not be empty. */
 uint64_t histogram_percentile(const struct histogram *histogram, uint32_t per_mille);
 
-/* The standard deviation of the buckets' upper ends; the histogram must not be empty. */
+/* The standard deviation, rounded down; the histogram must not be empty. */
 uint64_t histogram_deviation(const struct histogram *histogram);
 
 /* Rounded down; the histogram must not be empty. */

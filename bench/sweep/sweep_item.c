@@ -53,12 +53,13 @@ static struct replay_config config_of(const struct sweep *sweep, uint32_t index)
 }
 
 /* The replay that does the same: "replay TRACE --gpu h200 --out DIR/NAME". */
-static void add_command(const struct sweep *sweep, uint32_t index, struct text *text)
+static void add_command(
+	const struct sweep *sweep, uint32_t index, const char *trace, struct text *text)
 {
 	const struct replay_config config = config_of(sweep, index);
 
 	text_add(text, "replay ");
-	text_add_shell_word(text, sweep->request->run.trace_path);
+	text_add_shell_word(text, trace);
 	replay_config_words(&config, text);
 	slo_add_words(&sweep->request->run.slo, text);
 }
@@ -96,7 +97,8 @@ static uint64_t identify(const struct sweep *sweep, uint32_t index)
 	text_add(&text, version_commit());
 	add_hash(&text, sweep->trace_xxh64);
 	text_add(&text, options); /* defaults too, which another build may have others of */
-	add_command(sweep, index, &text);
+	/* A result has the trace's name, whatever folder it was read from. */
+	add_command(sweep, index, path_name(sweep->request->run.trace_path), &text);
 	add_profiles(&text, &config);
 	add_file(&text, config.model); /* a file, or a folder */
 	if (path_format(path, &too_long, "%s/config.json", config.model) == STATUS_OK) {
@@ -333,7 +335,7 @@ enum status sweep_do_item(
 	struct error failure = {0};
 	const uint32_t index = index_of(job);
 
-	add_command(sweep, index, &command);
+	add_command(sweep, index, sweep->request->run.trace_path, &command);
 	request->run = sweep->request->run;
 	request->run.config = config_of(sweep, index);
 	request->is_forced = true;

@@ -6,6 +6,7 @@
 #include "engine/base/text.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,72 @@ static const char *find_zero_escape(const char *text, size_t length)
 	return NULL;
 }
 
+/* A number that is beyond doubles, which cJSON reads as infinite, with the values around it. */
+struct trail {
+	const cJSON *nodes[CJSON_NESTING_LIMIT + 1]; /* (count) outermost first */
+	uint32_t count;
+};
+
+/* The value behind one in the order of the text; NULL: none. */
+static const cJSON *next_value(struct trail *trail)
+{
+	const cJSON *next = trail->nodes[trail->count - 1]->child;
+
+	while (next == NULL && --trail->count > 0) {
+		next = trail->nodes[trail->count]->next;
+	}
+	return next;
+}
+
+static bool find_infinite(const cJSON *root, struct trail *trail)
+{
+	trail->count = 0;
+	for (const cJSON *node = root; node != NULL; node = next_value(trail)) {
+		trail->nodes[trail->count++] = node;
+		if (cJSON_IsNumber(node) && !isfinite(node->valuedouble)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The place of a value among those around it, as outer.list[2].field. */
+static void trail_path(const struct trail *trail, struct text *path)
+{
+	for (uint32_t i = 1; i < trail->count; i++) {
+		const cJSON *node = trail->nodes[i];
+		uint32_t index = 0;
+		if (node->string != NULL) {
+			text_format(path, "%s%.60s", i == 1 ? "" : ".", node->string);
+			continue;
+		}
+		for (const cJSON *c = trail->nodes[i - 1]->child; c != node; c = c->next) {
+			index++;
+		}
+		text_format(path, "[%u]", index);
+	}
+}
+
+static enum status refuse_infinite(struct json_document *document, struct error *error)
+{
+	struct trail *trail = memory_take(1, sizeof(*trail));
+	struct text path = {0};
+	enum status status = STATUS_OK;
+
+	if (find_infinite(document->root, trail)) {
+		trail_path(trail, &path);
+		status = error_set(error, STATUS_INPUT,
+			"%s: %s%.200s%sfound a number beyond 1.8e308, expected one that a double "
+			"holds",
+			document->name, path.byte_count > 0 ? "field " : "",
+			path.byte_count > 0 ? path.bytes : "", path.byte_count > 0 ? ": " : "");
+		json_document_close(document);
+	}
+	text_deinit(&path);
+	free(trail);
+	return status;
+}
+
 enum status json_document_parse(struct json_document *out, const char *name, const char *text,
 	size_t length, struct error *error)
 {
@@ -87,7 +154,7 @@ enum status json_document_parse(struct json_document *out, const char *name, con
 		after++;
 	}
 	if (out->root != NULL && after == text + length) {
-		return STATUS_OK;
+		return refuse_infinite(out, error);
 	}
 	const char *what =
 		out->root == NULL ? "no valid JSON from here on" : "more after the value";

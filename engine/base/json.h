@@ -52,7 +52,8 @@ struct json_object {
 	char path[JSON_PATH_BYTES]; /* of the object, "" for the root, else "a.b" */
 };
 
-/* Reads a file; invalid JSON is refused with the line where it becomes invalid. */
+/* Reads a file; invalid JSON is refused with the line where it becomes invalid, a number beyond
+   doubles with its field. */
 enum status json_document_open(struct json_document *out, const char *path, struct error *error);
 
 /* Parses `length` bytes; `name` is used in errors. */

@@ -238,6 +238,7 @@ static void add_row(struct replay_model *model, uint32_t index)
 		.prompt_count = own->row.input_length,
 		.forced = own->tokens + own->row.input_length,
 		.max_tokens = own->row.output_length,
+		.stored_count = own->row.stored_length,
 		.ignore_eos = true,
 	};
 	own->arrival_ns = arrival_of(model, index);

@@ -40,6 +40,12 @@ def nearest_rank(values, per_mille):
     return values[math.ceil(len(values) * per_mille / 1000) - 1]
 
 
+def deviation(values):
+    """The standard deviation, rounded down."""
+    count = len(values)
+    return math.isqrt((count * sum(v * v for v in values) - sum(values) ** 2) // count**2)
+
+
 class Check:
     def __init__(self, folder):
         self.summary = json.load(open(f"{folder}/summary.json"), parse_float=Decimal)
@@ -303,6 +309,7 @@ class Check:
             values = sorted(r[column] for r in done if r[column] is not None)
             path = f"latency_ms.{name}"
             self.near(f"{path}.mean", sum(values), len(values) * 10**6)
+            self.same(f"{path}.std", Decimal(deviation(values)) / 10**6 if values else None)
             self.same(f"{path}.min", Decimal(values[0]) / 10**6 if values else None)
             self.same(f"{path}.max", Decimal(values[-1]) / 10**6 if values else None)
             for word, per_mille in ranks.items():

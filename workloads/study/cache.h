@@ -19,8 +19,8 @@
 
    Both LRUs are computed for every capacity in one pass by stack distance: a cache finds a block
    exactly if it is larger than the number of different blocks touched since the block's last touch.
-   A reference to a block comes with all blocks before it in the prompt, provided that the trace's
-   ids are chained. So hits are runs at the start of a prompt under the other policies too. */
+   A reference to a block comes with all blocks before it in the prompt. So hits are runs at the
+   start of a prompt under the other policies too. */
 
 enum cache_policy {
 	CACHE_LRU_STREAM,

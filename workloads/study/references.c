@@ -1,6 +1,7 @@
 #include "workloads/study/references.h"
 
 #include "engine/base/check.h"
+#include "engine/base/counter_hash.h"
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 
@@ -23,18 +24,40 @@ void references_deinit(struct references *references)
 	free(references->blocks);
 	free(references->request_start);
 	free(references->input_lengths);
+	free(references->before);
 	map_deinit(&references->numbers);
 	free(references->ids);
 	*references = (struct references){0};
 }
 
-static uint32_t number_of(struct references *references, uint64_t id)
+enum { NO_BLOCK = UINT32_MAX };
+
+/* The number under a key; a new one follows the block `before`. */
+static uint32_t number_under(struct references *references, uint64_t key, uint32_t before)
 {
 	uint64_t next = references->block_count;
-	uint64_t number = *map_add(&references->numbers, id, next);
+	uint64_t number = *map_add(&references->numbers, key, next);
 
-	references->block_count += number == next;
+	if (number == next) {
+		references->block_count++;
+		references->before = memory_grow(references->before, &references->before_capacity,
+			references->block_count, sizeof(*references->before));
+		references->before[number] = before;
+	}
 	return u32_from(number);
+}
+
+/* The number of the block with an id behind the block `before`, or NO_BLOCK. Behind another one it
+   is another block: its key is then a hash, with the bit that ids do not have. */
+static uint32_t number_of(struct references *references, uint32_t before, uint64_t id)
+{
+	uint32_t number = number_under(references, id, before);
+
+	return references->before[number] == before
+		       ? number
+		       : number_under(references,
+				 counter_hash(counter_key(before, 0), id) | UINT64_C(1) << 63,
+				 before);
 }
 
 uint32_t row_block_count(const struct trace_row *row, uint32_t block_size)
@@ -80,8 +103,10 @@ enum status references_add(
 	references->blocks = memory_grow(references->blocks, &references->blocks_capacity,
 		start + count + 1, sizeof(*references->blocks));
 	if (row_block_ids(row, references->block_size, references->ids)) {
+		uint32_t before = NO_BLOCK;
 		for (uint64_t i = 0; i < count; i++) {
-			references->blocks[start + i] = number_of(references, references->ids[i]);
+			before = number_of(references, before, references->ids[i]);
+			references->blocks[start + i] = before;
 		}
 	} else {
 		for (uint64_t i = 0; i < count; i++) {

@@ -15,9 +15,11 @@
        blocks          | 0 1 2 3 | 0 1 4 | 5 6 | ...          (reference_count)
        request_start     0         4       7                  (request_count + 1)
 
-   The blocks of a row are its hash ids; or, where the trace has token ids, the chained hashes of
-   its blocks; or, where it has neither, blocks that no other row has. Takes 4 bytes per reference
-   and 12 per request, and about 32 per different block while it is built. */
+   The blocks of a row are its hash ids, each together with those before it; or, where the trace has
+   token ids, the chained hashes of its blocks; or, where it has neither, blocks that no other row
+   has. So a block comes with all blocks before it, and once in a row, as a cache of prefixes has
+   it, whether or not the ids of the trace say as much. Takes 4 bytes per reference and 12 per
+   request, and about 36 per different block while it is built. */
 
 struct references {
 	uint32_t block_size; /* tokens; a prompt's last block may be partial */
@@ -28,8 +30,9 @@ struct references {
 	uint32_t *input_lengths; /* (request_count) */
 
 	/* while it is built */
-	size_t blocks_capacity, start_capacity, lengths_capacity;
-	struct map numbers; /* by id */
+	size_t blocks_capacity, start_capacity, lengths_capacity, before_capacity;
+	struct map numbers; /* by id, of a block that has it behind two others also by a hash */
+	uint32_t *before;   /* (block_count) of a block with an id: the one that it follows */
 	uint64_t *ids;
 	size_t ids_capacity;
 };

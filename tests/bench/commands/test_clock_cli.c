@@ -127,6 +127,7 @@ static void write_rows(const struct replay_fixture *fixture, uint32_t count, con
 Test(clock_cli, a_row_that_never_comes_is_an_error_or_was_asked_for)
 {
 	struct replay_fixture fixture;
+	char path[TEMPORARY_PATH_BYTES];
 
 	replay_fixture_open(&fixture);
 	write_rows(&fixture, 5000, "{\"timestamp\":0,\"input_length\":%u,\"output_length\":2}\n");
@@ -159,5 +160,23 @@ Test(clock_cli, a_row_that_never_comes_is_an_error_or_was_asked_for)
 	require_refused(
 		RUN(fixture.trace, "--speedup", "0.000001", "--out", fixture.out, "--force"),
 		":1: found a time that is beyond 2^63 ns over --speedup");
+	/* No speedup made these times; a larger one makes them come. */
+	temporary_write(fixture.folder, "long.jsonl",
+		"{\"timestamp\":0,\"input_length\":10,\"output_length\":3}\n"
+		"{\"timestamp\":9.2e12,\"input_length\":10,\"output_length\":3}\n",
+		path);
+	require_refused(RUN(path, "--resample-seed", "1", "--out", fixture.out, "--force"),
+		"found a drawn time beyond 2^63 ns (292 years), expected a larger --speedup "
+		"beside --resample-seed");
+	require_good(RUN(
+		path, "--resample-seed", "1", "--speedup", "2", "--out", fixture.out, "--force"));
+	require_refused(RUN(path, "--loop", "fresh", "--max-requests", "5", "--out", fixture.out,
+				"--force"),
+		"found a repeated time beyond 2^63 ns (292 years), expected a larger --speedup or "
+		"a smaller --max-requests beside --loop");
+	require_good(RUN(
+		path, "--loop", "fresh", "--max-requests", "2", "--out", fixture.out, "--force"));
+	require_good(RUN(path, "--loop", "fresh", "--max-requests", "5", "--speedup", "4", "--out",
+		fixture.out, "--force"));
 	replay_fixture_close(&fixture);
 }

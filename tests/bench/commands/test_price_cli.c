@@ -29,10 +29,13 @@ TestSuite(price_cli, .init = set_up, .fini = tear_down, .timeout = 60);
 static const char note_of_same[] = "its steps were priced by this profile";
 
 /* What a profile has priced it prices again, and a note says so: by a calibrated one, where steps
-   are launched ahead, by one whose steps depend on those before, and by one of rates. */
+   are launched ahead, by one whose steps depend on those before, and by one of rates; and where
+   steps have no rows, by policy vllm. */
 Test(price_cli, finds_no_error_in_a_simulation_by_the_same_profile)
 {
-	static const char *const gpus[] = {"h200-qwen3-0.6b", "@/hot.json", "h200-datasheet"};
+	static const char *const gpus[] = {
+		"h200-qwen3-0.6b", "@/hot.json", "h200-datasheet", "h200-datasheet"};
+	static const char *const policies[] = {"mixed", "mixed", "mixed", "vllm"};
 
 	struct process_result made = shell_run(folder,
 		"sed -e '/\"heat\":/,/}/d' "
@@ -44,8 +47,9 @@ Test(price_cli, finds_no_error_in_a_simulation_by_the_same_profile)
 	for (uint32_t i = 0; i < sizeof(gpus) / sizeof(gpus[0]); i++) {
 		char order[512];
 		snprintf(order, sizeof(order),
-			"replay @/t.jsonl --replicas %u --gpu %s --steps --force --out @/sim",
-			1 + i % 2, gpus[i]);
+			"replay @/t.jsonl --replicas %u --gpu %s --policy %s --steps --force "
+			"--out @/sim",
+			1 + i % 2, gpus[i], policies[i]);
 		free(quire_output(folder, 0, order));
 		snprintf(order, sizeof(order),
 			"price @/sim --gpu %s --out @/steps.txt && "

@@ -125,6 +125,44 @@ Test(replay_tape_cli, a_tape_decides_what_was_recorded)
 	replay_fixture_close(&fixture);
 }
 
+/* Rows that say what is stored, some of which come while a step runs that no arrival can change:
+   steps launched ahead, or not, and a tape decide the same. */
+Test(replay_tape_cli, what_rows_store_is_the_same_for_steps_launched_ahead)
+{
+	static const char trace[] =
+		"{\"timestamp\": 0.5, \"input_length\": 1484, \"output_length\": 21, "
+		"\"hash_ids\": [2, 10, 11, 12, 13, 14]}\n"
+		"{\"timestamp\": 5.5, \"input_length\": 860, \"output_length\": 16, "
+		"\"hash_ids\": [1, 15, 16, 17]}\n"
+		"{\"timestamp\": 5.5, \"input_length\": 1449, \"output_length\": 26, "
+		"\"hash_ids\": [3, 20, 21, 22, 23, 24]}\n"
+		"{\"timestamp\": 10.5, \"input_length\": 347, \"output_length\": 23, "
+		"\"hash_ids\": [0, 30], \"stored_length\": 286}\n"
+		"{\"timestamp\": 11, \"input_length\": 735, \"output_length\": 27, "
+		"\"hash_ids\": [0, 40, 41], \"stored_length\": 495}\n"
+		"{\"timestamp\": 12, \"input_length\": 799, \"output_length\": 12, "
+		"\"hash_ids\": [2, 50, 51, 52], \"stored_length\": 344}\n";
+	struct replay_fixture fixture;
+	char path[TEMPORARY_PATH_BYTES], ahead[PATH_BYTES], played[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	path_in(ahead, fixture.folder, "ahead");
+	path_in(played, fixture.folder, "played");
+	temporary_write(fixture.folder, "stored.jsonl", trace, path);
+#define RUN_STORED(out, overlap)                                                                   \
+	RUN(path, "--trace-block-size", "256", "--block-size", "256", "--kv-blocks", "14",         \
+		"--max-num-seqs", "2", "--steps", "--overlap", overlap, "--out", out)
+	require_good(RUN_STORED(ahead, "on"));
+	require_good(RUN_STORED(fixture.out, "off"));
+	require_good(RUN(path, "--runner", "tape", "--tape", ahead, "--out", played, "--steps"));
+	require_same_file(ahead, played, RESULT_STEPS);
+	cJSON *a = read_summary(ahead), *b = read_summary(fixture.out);
+	cr_assert_str_eq(text_in(a, NULL, "result_hash"), text_in(b, NULL, "result_hash"));
+	cJSON_Delete(a);
+	cJSON_Delete(b);
+	replay_fixture_close(&fixture);
+}
+
 /* A recording has the name of the profile that --gpu chose; the same --gpu chooses it again. */
 Test(replay_tape_cli, a_gpu_given_again_is_that_of_the_recording)
 {

@@ -81,7 +81,9 @@ Test(outages, others_are_refused)
 		struct error error = {0};
 		require(outages_parse(&outages, bad[i], REPLICAS, &error) == STATUS_USAGE,
 			"'%s' is taken", bad[i]);
-		require(strstr(error.text, "with a replica below 4") != NULL, "%s", error.text);
+		require(strstr(error.text,
+				"with a replica below 4 and seconds in [0, 1000000000]") != NULL,
+			"%s", error.text);
 		outages_close(&outages);
 	}
 }

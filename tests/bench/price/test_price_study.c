@@ -22,7 +22,7 @@ struct drawn {
 };
 
 /* Prices of a made-up profile. The host takes 2,000 ns of a step that is launched ahead, else
-   30,000. Steps of an odd number of rows are outside. */
+   30,000. Steps of an odd number of rows are outside. A step has rows. */
 static enum status fake_execute(void *state, const struct batch *batch, int32_t *token_ids,
 	struct step_time *time, struct error *error)
 {
@@ -31,6 +31,7 @@ static enum status fake_execute(void *state, const struct batch *batch, int32_t 
 	(void)state;
 	(void)token_ids;
 	(void)error;
+	require(counts->decode_rows + counts->prefill_rows > 0, "a step without rows");
 	memset(time, 0, sizeof(*time));
 	time->host_ns = batch->is_ahead ? 2000 : 30000;
 	time->gpu_ns = 1000 * counts->decode_rows + 77 * counts->prefill_tokens +
@@ -91,13 +92,16 @@ static void draw(struct prop *prop, struct drawn *drawn)
 		step->start_ns = now[replica] + prop_below(prop, 50000000);
 		now[replica] = step->start_ns + step->measured_ns;
 		drawn->replica[i] = replica;
-		step->is_ahead = step->measured_host_ns < 16000;
 		step->has_hull = true;
+		step->recent = naive_recent(drawn, i);
+		if (counts->decode_rows + counts->prefill_rows == 0) {
+			continue; /* nobody executes a step without rows */
+		}
+		step->is_ahead = step->measured_host_ns < 16000;
 		step->is_outside = counts->decode_rows % 2 == 1;
 		step->predicted_host_ns = step->is_ahead ? 2000 : 30000;
 		step->predicted_ns = step->predicted_host_ns + 1000 * counts->decode_rows +
 				     77 * counts->prefill_tokens + counts->decode_context_tokens;
-		step->recent = naive_recent(drawn, i);
 	}
 }
 

@@ -98,13 +98,39 @@ Test(histogram, one_value_is_all_of_its_statistics)
 				require_equal(histogram_percentile(&histogram, rank), values[i]);
 			}
 			require_equal(histogram.min, values[i]);
-			require(histogram_deviation(&histogram) <= values[i] >> 50,
-				"equal values deviate");
+			require_equal(histogram_deviation(&histogram), 0);
 			require_equal(histogram_mean(&histogram), values[i]);
 			require_equal(histogram.max, values[i]);
 			require_equal(histogram.count, times);
 			histogram_deinit(&histogram);
 		}
+	}
+}
+
+/* Values of one bucket deviate, and sums of squares beyond 2^128 are whole. */
+Test(histogram, the_deviation_is_exact)
+{
+	static const struct {
+		uint64_t values[2], times[2], deviation;
+	} cases[] = {
+		{{1000000, 1000010}, {1, 1}, 5},
+		{{1000000, 1000010}, {7, 7}, 5},
+		{{1000000, 1000001}, {1, 1}, 0},
+		{{1000000, 1000003}, {1, 2}, 1}, /* the root of 2 */
+		{{3000000000, 3000000004}, {1, 1}, 2},
+		{{0, UINT64_MAX}, {1, 1}, UINT64_MAX / 2},
+		{{UINT64_MAX - 6, UINT64_MAX}, {1000, 1000}, 3},
+		{{UINT64_MAX - 6, UINT64_MAX}, {UINT64_C(1) << 61, UINT64_C(1) << 61}, 3},
+	};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct histogram histogram;
+		histogram_init(&histogram);
+		for (uint32_t j = 0; j < 2; j++) {
+			histogram_add(&histogram, cases[i].values[j], cases[i].times[j]);
+		}
+		require_equal(histogram_deviation(&histogram), cases[i].deviation);
+		histogram_deinit(&histogram);
 	}
 }
 
@@ -142,7 +168,7 @@ static uint64_t draw_value(struct prop *prop)
 	return magnitude == 0 ? 0 : bits >> (64 - magnitude);
 }
 
-/* A bucket's end lies above its values by a 1,024th at most, and so does the deviation. */
+/* That of the values, not of the ends of their buckets. */
 static void require_deviation(
 	const struct histogram *histogram, const uint64_t *values, uint64_t count)
 {
@@ -155,9 +181,9 @@ static void require_deviation(
 		long double distance = (long double)values[i] - mean;
 		squares += distance * distance / (long double)count;
 	}
-	double exact = sqrt((double)squares), found = (double)histogram_deviation(histogram);
-	require(fabs(found - exact) <= (double)histogram->max / 1000 + 2,
-		"the deviation is %f, exactly it is %f", found, exact);
+	long double exact = sqrtl(squares), found = (long double)histogram_deviation(histogram);
+	require(fabsl(found - exact) <= 1 + exact / 1e15L,
+		"the deviation is %Lf, exactly it is %Lf", found, exact);
 }
 
 static void body_statistics(struct prop *prop, const void *context)
@@ -165,22 +191,25 @@ static void body_statistics(struct prop *prop, const void *context)
 	static uint64_t values[VALUES_MAX]; /* a trial has a process of its own */
 	uint64_t count = 0;
 	u128 sum = 0;
-	struct histogram histogram;
+	struct histogram histogram, other;
 	(void)context;
 
 	histogram_init(&histogram);
+	histogram_init(&other);
 	uint32_t adds = prop_range(prop, 1, 40);
 	for (uint32_t i = 0; i < adds; i++) {
 		uint64_t value = draw_value(prop);
 		uint64_t times = prop_range(prop, 1, 10);
 		prop_log(prop, "%llu, %llu times", (unsigned long long)value,
 			(unsigned long long)times);
-		histogram_add(&histogram, value, times);
+		histogram_add(prop_chance(prop, 1, 2) ? &histogram : &other, value, times);
 		for (uint64_t j = 0; j < times; j++) {
 			values[count++] = value;
 			sum += value;
 		}
 	}
+	histogram_add_all(&histogram, &other);
+	histogram_deinit(&other);
 	sort_u64(values, count);
 	require_equal(histogram.count, count);
 	require_equal(histogram.max, values[count - 1]);

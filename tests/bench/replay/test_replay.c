@@ -80,9 +80,24 @@ static void draw_config(struct prop *prop, struct engine_config *config)
 		config->max_num_batched_tokens, config->max_model_len);
 }
 
-/* A row of the trace: a chat that may follow an earlier one, and often shares its ids. */
+/* The first fields of a mooncake row, part of whose prompt may count as cached when it arrives. */
+static void draw_stored(
+	struct prop *prop, struct text *text, uint64_t time_ns, uint32_t input, uint32_t output)
+{
+	uint32_t stored = prop_chance(prop, 1, 2) ? prop_below(prop, input) : 0;
+
+	text_format(text,
+		"{\"timestamp\": %llu.%06llu, \"input_length\": %u, "
+		"\"output_length\": %u, \"stored_length\": %u, \"hash_ids\": [",
+		(unsigned long long)(time_ns / 1000000), (unsigned long long)(time_ns % 1000000),
+		input, output, stored);
+	prop_log(prop, "the next row stores %u tokens", stored);
+}
+
+/* A row of the trace, which often shares ids of others: a chat that may follow an earlier one, or
+   one that may store. */
 static void draw_row(struct prop *prop, struct text *text, uint32_t index, uint64_t time_ns,
-	uint32_t length_limit)
+	uint32_t length_limit, bool may_store)
 {
 	uint32_t parent = prop_chance(prop, 1, 3) ? prop_range(prop, 0, index) : index;
 	uint32_t input = prop_range(prop, 1, length_limit);
@@ -94,12 +109,16 @@ static void draw_row(struct prop *prop, struct text *text, uint32_t index, uint6
 	if (parent < index) {
 		snprintf(follows, sizeof(follows), "%u", parent);
 	}
-	text_format(text,
-		"{\"chat_id\": %u, \"parent_chat_id\": %s, \"timestamp\": %llu.%09llu, "
-		"\"input_length\": %u, \"output_length\": %u, \"type\": \"text\", \"turn\": 1, "
-		"\"hash_ids\": [",
-		index, follows, (unsigned long long)(time_ns / 1000000000),
-		(unsigned long long)(time_ns % 1000000000), input, output);
+	if (may_store) {
+		draw_stored(prop, text, time_ns, input, output);
+	} else {
+		text_format(text,
+			"{\"chat_id\": %u, \"parent_chat_id\": %s, \"timestamp\": %llu.%09llu, "
+			"\"input_length\": %u, \"output_length\": %u, \"type\": \"text\", "
+			"\"turn\": 1, \"hash_ids\": [",
+			index, follows, (unsigned long long)(time_ns / 1000000000),
+			(unsigned long long)(time_ns % 1000000000), input, output);
+	}
 	for (uint32_t i = 0; i < id_count; i++) {
 		/* the same ids for a family, and a tail of its own */
 		uint32_t id = i < 3 ? family * 100 + i : 1000 + index * 100 + i;
@@ -115,6 +134,7 @@ static void draw_trace(struct prop *prop, struct replay_scene *scene)
 	struct text text = {0};
 	uint64_t time_ns = 0;
 	uint32_t limit = scene->engine.max_model_len < 40 ? scene->engine.max_model_len : 40;
+	bool may_store = prop_chance(prop, 1, 3);
 
 	limit = prop_chance(prop, 1, 2) ? (limit + 1) / 2 : limit;
 	scene->row_count = prop_range(prop, 1, REPLAY_MODEL_ROWS);
@@ -124,7 +144,7 @@ static void draw_trace(struct prop *prop, struct replay_scene *scene)
 			time_ns += prop_below(prop, is_far ? 10000000 : 3000);
 			time_ns -= time_ns % scene->unit_ns;
 		}
-		draw_row(prop, &text, i, time_ns, limit);
+		draw_row(prop, &text, i, time_ns, limit, may_store);
 	}
 	file_write(scene->trace_path, text.bytes, text.byte_count);
 	text_deinit(&text);

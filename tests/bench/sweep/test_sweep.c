@@ -761,6 +761,25 @@ Test(sweep, what_is_whole_is_not_run_again)
 	close_fixture(&fixture);
 }
 
+/* A result has the name of its trace, not the folder that it was in. */
+Test(sweep, a_trace_spelled_otherwise_is_the_same)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	quire(&fixture, 0, ONE_RUN, "1 of 1 run is complete");
+	quire(&fixture, 0, "sweep ./trace.jsonl " ENGINE " --grid seed=1 --out one",
+		"1 of 1 run is complete (1 was before)");
+	run_shell(&fixture, 0, "mkdir three && cp trace.jsonl three/ && cp trace.jsonl same.jsonl");
+	quire(&fixture, 0, "sweep three/trace.jsonl " ENGINE " --grid seed=1 --out one",
+		"1 of 1 run is complete (1 was before)");
+	run_shell(&fixture, 0, "sed -i 1d three/trace.jsonl");
+	quire(&fixture, 2, "sweep three/trace.jsonl " ENGINE " --grid seed=1 --out one", "");
+	quire(&fixture, 2, "sweep same.jsonl " ENGINE " --grid seed=1 --out one", "");
+	run_shell(&fixture, 0, "rm same.jsonl");
+	close_fixture(&fixture);
+}
+
 /* A table that was emptied, cut or changed, and a file that is gone, make a run one to be done. */
 Test(sweep, a_run_with_other_files_is_run_again)
 {

@@ -42,6 +42,30 @@ Test(json, invalid_json_is_refused_with_its_line)
 	refused("\x7f\x45LF", "f:1: found no valid JSON from here on, expected one JSON value");
 }
 
+/* cJSON reads it as infinite, which is more than any limit and no share of anything. */
+Test(json, a_number_beyond_doubles_is_refused_with_its_place)
+{
+	static const char expected[] =
+		"found a number beyond 1.8e308, expected one that a double holds";
+	static const struct {
+		const char *text, *place;
+	} cases[] = {
+		{"1e400", ""},
+		{"{\"a\": {\"b c\": -1e309}, \"d\": 1}", "field a.b c: "},
+		{"{\"a\": [{}, [1, \"x\", 1e999]]}", "field a[1][2]: "},
+		{"[[], {\"a\": 2, \"b\": [1e400]}]", "field [1].b[0]: "},
+	};
+	char line[200];
+	struct json_document document;
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(line, sizeof(line), "f: %s%s", cases[i].place, expected);
+		refused(cases[i].text, line);
+	}
+	parsed(&document, "{\"a\": [1.7e308, -1.7e308, 1e-400, \"1e400\"]}");
+	json_document_close(&document);
+}
+
 Test(json, a_long_name_keeps_its_end)
 {
 	char name[2 * JSON_NAME_BYTES];

@@ -21,8 +21,7 @@ enum { BLOCKS_MAX = 12, REFERENCES_IN_ALL = 64, BLOCK_SIZE = 8 };
 
 /* ---- random traces ---- */
 
-/* Prompts that are runs of a chain of prefixes with branches, as real ones; or any blocks at all,
-   so that nothing relies on it. */
+/* Prompts whose ids are those of prefixes with branches, as real ones; or any ids at all. */
 static void draw_references(
 	struct prop *prop, struct references *references, uint32_t blocks, uint32_t references_max)
 {
@@ -488,6 +487,58 @@ Test(trace_cache, rows_without_ids_fill_the_cache_and_are_never_found)
 	require_equal(cache_hits_at(&references, CACHE_LRU_TAIL, 7).blocks, 1);
 	require_equal(cache_hits_at(&references, CACHE_LRU_TAIL, 6).blocks, 0);
 	references_deinit(&references);
+}
+
+/* A few ids in any order, several times in a row too: what is shared are prefixes, and nothing
+   within a row. */
+static void ids_share_as_prefixes(struct prop *prop, const void *context)
+{
+	enum { ROWS = 8, LONGEST = 6 };
+	uint64_t ids[ROWS][LONGEST];
+	uint32_t counts[ROWS], rows = prop_range(prop, 1, ROWS);
+	uint64_t hits = 0, all = 0;
+	struct references references;
+	struct error error = {0};
+
+	(void)context;
+	references_init(&references, BLOCK_SIZE);
+	for (uint32_t r = 0; r < rows; r++) {
+		uint32_t shared = 0;
+		counts[r] = prop_range(prop, 1, LONGEST);
+		for (uint32_t i = 0; i < counts[r]; i++) {
+			ids[r][i] = prop_below(prop, 3);
+		}
+		for (uint32_t other = 0; other < r; other++) {
+			uint32_t i = 0;
+			while (i < counts[r] && i < counts[other] && ids[r][i] == ids[other][i]) {
+				i++;
+			}
+			shared = i > shared ? i : shared;
+		}
+		const struct trace_row row = {.input_length = counts[r] * BLOCK_SIZE,
+			.output_length = 1,
+			.hash_ids = ids[r],
+			.hash_id_count = counts[r]};
+		require_equal(references_add(&references, &row, &error), STATUS_OK);
+		hits += shared;
+		all += counts[r];
+	}
+	require_equal(cache_infinite(&references).blocks, hits);
+	require_equal(references.block_count, all - hits);
+	for (uint32_t policy = 0; policy < CACHE_POLICY_COUNT; policy++) {
+		uint64_t found = cache_hits_at(&references, policy, all).blocks;
+		require(found == hits, "%s: %llu hits, not %llu", cache_policy_name(policy),
+			(unsigned long long)found, (unsigned long long)hits);
+	}
+	references_deinit(&references);
+}
+
+Test(trace_cache, ids_share_as_far_as_prompts_begin_alike)
+{
+	const struct prop_options options = {
+		.name = "prefixes", .body = ids_share_as_prefixes, .trials = 500};
+
+	cr_assert(prop_holds(&options));
 }
 
 Test(trace_cache, token_ids_share_as_far_as_they_are_equal)
