@@ -160,7 +160,7 @@ void outages_add_idle(const struct outages *outages, uint64_t end_ns, struct tex
 	}
 	if (left > 0) {
 		char seconds[NUMBER_TEXT_BYTES];
-		decimal_text(seconds, end_ns / 1000000, 3);
+		rounded_text(seconds, end_ns, 1000000000, 3, "-");
 		add_named(&outages->list[outages->next], left, out);
 		text_format(out, " never took effect: the run ended at %s s\n", seconds);
 	}

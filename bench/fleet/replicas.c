@@ -147,8 +147,8 @@ void replicas_print(const struct fleet_figures *fleet)
 			word_of_count(fleet->regret_blocks, "block", "blocks"));
 	}
 	if (fleet->has_prompt_ids && fleet->whole_query_tokens > 0) {
-		ratio_text(hits, (u128)fleet->whole_hit_tokens * 100, fleet->whole_query_tokens, 2,
-			"-");
+		rounded_text(hits, (u128)fleet->whole_hit_tokens * 100, fleet->whole_query_tokens,
+			2, "-");
 		printf("; one cache with all the memory would hit %s%%", hits);
 	}
 	if (fleet->retries > 0 || fleet->refused > 0) {
@@ -169,9 +169,9 @@ void replicas_print(const struct fleet_figures *fleet)
 		"output", "hit %", "preemptions", "steps", "busy s");
 	for (uint32_t i = 0; i < fleet->count && i < PRINTED_REPLICAS; i++) {
 		const struct replica_figures *own = &fleet->each[i];
-		ratio_text(hits, (u128)own->hit_tokens * 100,
+		rounded_text(hits, (u128)own->hit_tokens * 100,
 			fleet->has_prompt_ids ? own->query_tokens : 0, 2, "-");
-		decimal_text(busy, own->busy_ns / 1000000, 3);
+		rounded_text(busy, own->busy_ns, 1000000000, 3, "-");
 		printf("  %7u %10llu %13llu %13llu %8s %11llu %10llu %10s%s%s\n", i,
 			(unsigned long long)own->submitted, (unsigned long long)own->prompt_tokens,
 			(unsigned long long)own->output_tokens, hits,

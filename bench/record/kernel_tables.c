@@ -192,13 +192,13 @@ static void print_operation(
 			flops += group->flops;
 		}
 	}
-	decimal_text(seconds, sum_ns / 1000000, 3);
-	ratio_text(share, (u128)sum_ns * 100, totals->step_ns, 1, "-");
+	rounded_text(seconds, sum_ns, 1000000000, 3, "-");
+	rounded_text(share, (u128)sum_ns * 100, totals->step_ns, 1, "-");
 	if (has_bytes) {
-		ratio_text(bytes_rate, bytes, (u128)sum_ns * 1000, 2, "-");
+		rounded_text(bytes_rate, bytes, (u128)sum_ns * 1000, 2, "-");
 	}
 	if (has_flops) {
-		ratio_text(flops_rate, flops, (u128)sum_ns * 1000, 1, "-");
+		rounded_text(flops_rate, flops, (u128)sum_ns * 1000, 1, "-");
 	}
 	printf("  %-20s %9s s %6s %% %8s TB/s %8s TFLOP/s\n", times->operations[operation], seconds,
 		share, bytes_rate, flops_rate);
@@ -212,8 +212,8 @@ void kernel_times_print(const struct kernel_times *times)
 	struct kernel_totals totals = kernel_times_totals(times);
 
 	rank_operations(times, order);
-	ratio_text(share, (u128)totals.busy_ns * 100, totals.step_ns, 1, "-");
-	ratio_text(sum, (u128)totals.sum_ns * 100, totals.step_ns, 1, "-");
+	rounded_text(share, (u128)totals.busy_ns * 100, totals.step_ns, 1, "-");
+	rounded_text(sum, (u128)totals.sum_ns * 100, totals.step_ns, 1, "-");
 	printf("\nGPU time by operation, of the steps' time (the GPU was busy for %s %%; kernels "
 	       "may "
 	       "overlap, their sum is %s %%)\n",

@@ -12,7 +12,7 @@
 enum { WRITTEN_DIGITS = 6, PRINTED_DIGITS = 4 };
 
 /* count per second over `ns`: three decimals, or as many as give so many significant digits, at
-   most twelve. */
+   most twelve. Those of a file are cut off, as its other ratios are; printed ones are rounded. */
 static void rate_text(char *text, uint64_t count, uint64_t ns, uint32_t digits, const char *none)
 {
 	u128 scaled = (u128)count * 1000000000 * 1000;
@@ -26,7 +26,8 @@ static void rate_text(char *text, uint64_t count, uint64_t ns, uint32_t digits, 
 		scaled *= 10;
 		places++;
 	}
-	ratio_text(text, (u128)count * 1000000000, ns, places, none);
+	(digits == PRINTED_DIGITS ? rounded_text : ratio_text)(
+		text, (u128)count * 1000000000, ns, places, none);
 }
 
 /* Requests per second offered by the measured arrivals. */
@@ -546,7 +547,7 @@ static void print_figures(const char *name, const struct latency_figures *figure
 			continue;
 		}
 		if (figures->count > 0) {
-			decimal_text(text, figures->ns[i] / 1000, 3);
+			rounded_text(text, figures->ns[i], 1000000, 3, "-");
 		}
 		printf(" %12s", text);
 	}
@@ -583,7 +584,7 @@ static const char *remedy_here(
 		return (outcome->spent_causes >> WAIT_ROUTER & 1) != 0 ? NULL : "--replicas";
 	}
 	return is_vain ? "more of that would not help, --replicas"
-	       : cause == WAIT_SEATS && outcome->is_held_back ? "--max-concurrency"
+	       : cause == WAIT_SEATS && outcome->is_held_back	   ? "--max-concurrency"
 	       : cause == WAIT_BLOCKS && outcome->has_given_blocks ? "--kv-blocks"
 								   : remedy;
 }
@@ -613,7 +614,7 @@ static void print_waits(const struct run_outcome *outcome)
 	printf("  waited    for");
 	for (uint32_t cause = 0; cause < WAIT_CAUSE_COUNT; cause++) {
 		char share[NUMBER_TEXT_BYTES];
-		ratio_text(share, outcome->work.waits.ns[cause] * 100, sum, 1, "-");
+		rounded_text(share, outcome->work.waits.ns[cause] * 100, sum, 1, "-");
 		if (outcome->work.waits.ns[cause] > 0) {
 			printf("%s %s %s%%", comma, causes[cause].title, share);
 			comma = ",";
@@ -633,7 +634,7 @@ static void print_slo(const struct run_outcome *outcome)
 	if (!slo_is_given(&outcome->slo)) {
 		return;
 	}
-	ratio_text(share, (u128)outcome->slo_attained * 100, outcome->measured_submitted, 2, "-");
+	rounded_text(share, (u128)outcome->slo_attained * 100, outcome->measured_submitted, 2, "-");
 	rate_text(goodput, outcome->slo_attained, outcome->window_ns, PRINTED_DIGITS, "-");
 	printf("\n  slo      %s%% of requests attain it, goodput %s requests/s\n", share, goodput);
 }
@@ -644,7 +645,7 @@ static void print_level_time(bool has_time, uint64_t ns)
 	char text[NUMBER_TEXT_BYTES] = "-";
 
 	if (has_time) {
-		decimal_text(text, ns / 1000, 3);
+		rounded_text(text, ns, 1000000, 3, "-");
 	}
 	printf(" %11s", text);
 }
@@ -686,7 +687,7 @@ void summary_warn_of_end(const struct run_outcome *outcome)
 	char at[NUMBER_TEXT_BYTES];
 
 	if (outcome->has_run_out) {
-		decimal_text(at, outcome->last_arrival_ns / 1000000, 3);
+		rounded_text(at, outcome->last_arrival_ns, 1000000000, 3, "-");
 		fprintf(stderr,
 			"the trace ran out after %llu %s, at %s s, before --duration or "
 			"--max-requests: --loop shared repeats it\n",
@@ -810,8 +811,8 @@ static void print_window(const struct run_outcome *outcome)
 	if (others == 0) {
 		return;
 	}
-	decimal_text(start, outcome->window_start_ns / 1000000, 3);
-	decimal_text(end, (outcome->window_start_ns + outcome->window_ns) / 1000000, 3);
+	rounded_text(start, outcome->window_start_ns, 1000000000, 3, "-");
+	rounded_text(end, outcome->window_start_ns + outcome->window_ns, 1000000000, 3, "-");
 	printf("  window    %s to %s s: ", start, end);
 	print_count(word_of_count(outcome->warmup_submitted, "request of the warm-up,",
 			    "requests of the warm-up,"),
@@ -857,7 +858,7 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	print_count("failed,", outcome->failed);
 	print_count("unfinished\n", outcome->unfinished);
 	print_window(outcome);
-	decimal_text(text[0], window_ns / 1000000, 3);
+	rounded_text(text[0], window_ns, 1000000000, 3, "-");
 	printf("  time      %s s %s,", text[0],
 		outcome->submitted > outcome->measured_submitted ? "of the window"
 		: outcome->failed + outcome->unfinished > 0
@@ -877,7 +878,7 @@ void summary_print(const struct run_outcome *outcome, const char *gpu)
 	if (outcome->is_prefix_cache_off) {
 		printf("  cache     off: --enable-prefix-caching off;");
 	} else if (outcome->has_prompt_ids) {
-		ratio_text(text[3], (u128)work->hit_tokens * 100, work->prompt_tokens, 2, "-");
+		rounded_text(text[3], (u128)work->hit_tokens * 100, work->prompt_tokens, 2, "-");
 		printf("  cache     %s%% of prompt tokens hit;", text[3]);
 	} else {
 		printf("  cache     hits are not known: the trace has no prompt ids;");

@@ -237,7 +237,9 @@ size_t short_decimal_text(char *text, u128 value, uint32_t places)
 	return length;
 }
 
-size_t ratio_text(char *text, u128 numerator, u128 denominator, uint32_t places, const char *none)
+/* The quotient with `places` places, and what is added to the remainder before it is cut off. */
+static size_t quotient_text(
+	char *text, u128 numerator, u128 denominator, uint32_t places, u128 added, const char *none)
 {
 	u128 scale = 1;
 
@@ -251,5 +253,15 @@ size_t ratio_text(char *text, u128 numerator, u128 denominator, uint32_t places,
 	/* Whole and fraction separately, so that the product stays in range. */
 	u128 whole = numerator / denominator;
 	u128 rest = numerator % denominator;
-	return decimal_text(text, whole * scale + rest * scale / denominator, places);
+	return decimal_text(text, whole * scale + (rest * scale + added) / denominator, places);
+}
+
+size_t ratio_text(char *text, u128 numerator, u128 denominator, uint32_t places, const char *none)
+{
+	return quotient_text(text, numerator, denominator, places, 0, none);
+}
+
+size_t rounded_text(char *text, u128 numerator, u128 denominator, uint32_t places, const char *none)
+{
+	return quotient_text(text, numerator, denominator, places, denominator / 2, none);
 }

@@ -42,4 +42,8 @@ size_t short_decimal_text(char *text, u128 value, uint32_t places);
 /* numerator / denominator with `places` places, rounded down; `none` when the denominator is 0. */
 size_t ratio_text(char *text, u128 numerator, u128 denominator, uint32_t places, const char *none);
 
+/* The same rounded to the nearest, a half up: for reading. Files have ratio_text(). */
+size_t rounded_text(
+	char *text, u128 numerator, u128 denominator, uint32_t places, const char *none);
+
 #endif

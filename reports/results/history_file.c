@@ -114,7 +114,7 @@ static void find_levels(struct history_track *track)
 	track->starts[count + 1] = track->count;
 }
 
-/* The figures of a case in each run (history->count): NULL where it lacks the case or is INVALID. */
+/* The figures of a case by run (history->count): NULL where it lacks the case, or is INVALID. */
 static void find_figures(
 	const cJSON **figures, const struct history_file *history, const char *name)
 {

@@ -185,9 +185,9 @@ struct metric_limit {
 enum { METRIC_LIMITS_MAX = 64 };
 
 /* Reads limits that are separated by commas, such as ttft.p99<=2000, output_tokens_per_s>=-2% or
-   hit_rate>=-0.5pt. Blanks beside a comma and at both ends are skipped. Numbers have at most six decimals; percentages and points have a sign and are
-   read only where is_relative. limits: (METRIC_LIMITS_MAX). name: of the option or file, for
-   errors. */
+   hit_rate>=-0.5pt. Blanks beside a comma and at both ends are skipped. Numbers have at most six
+   decimals; percentages and points have a sign and are read only where is_relative. limits:
+   (METRIC_LIMITS_MAX). name: of the option or file, for errors. */
 enum status metric_limits_parse(const char *name, const char *text, bool is_relative,
 	struct metric_limit *limits, uint32_t *count, struct error *error);
 

@@ -280,9 +280,9 @@ Test(replicas, the_printed_table)
 		"5 "
 		"rejected by a full queue" REPLICA_HEADER
 		"        0         12          3000          1000    33.33           3       1234  "
-		"    5.678\n"
+		"    5.679\n"
 		"        1          4           900           100        -           0        100  "
-		"    0.000  "
+		"    0.001  "
 		"gpu=h100\n");
 	fleet.has_prompt_ids = fleet.knows_regret = false;
 	fleet.retries = fleet.refused = 0;
@@ -290,10 +290,10 @@ Test(replicas, the_printed_table)
 		"\n  fleet     2 replicas behind prefix; most tokens over mean 1.600, Jain's index "
 		"0.7353" REPLICA_HEADER "        0         12          3000          1000        - "
 		"          3       1234      "
-		"5.678\n"
+		"5.679\n"
 		"        1          4           900           100        -           0        100  "
 		"    "
-		"0.000  gpu=h100\n");
+		"0.001  gpu=h100\n");
 	fleet = fleet_of(each, 0);
 	fleet.router = "random";
 	fleet.presence = &presence;

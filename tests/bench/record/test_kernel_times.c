@@ -371,10 +371,10 @@ Test(kernel_times, whole_tables)
 	cr_assert_str_eq(text,
 		"\n"
 		"GPU time by operation, of the steps' time (the GPU was busy for 72.1 %; kernels "
-		"may overlap, their sum is 77.8 %)\n"
-		"  qkv                      0.000 s   46.3 %     4.85 TB/s     76.2 TFLOP/s\n"
-		"  decode_attention         0.000 s   26.3 %     0.84 TB/s      1.6 TFLOP/s\n"
-		"  other                    0.000 s    5.2 %     0.00 TB/s        - TFLOP/s\n"
+		"may overlap, their sum is 77.9 %)\n"
+		"  qkv                      0.000 s   46.3 %     4.86 TB/s     76.3 TFLOP/s\n"
+		"  decode_attention         0.000 s   26.3 %     0.85 TB/s      1.6 TFLOP/s\n"
+		"  other                    0.000 s    5.3 %     0.00 TB/s        - TFLOP/s\n"
 		"  8 kernels, copies and fills; 1 more was lost\n");
 	free(text);
 	kernel_times_close(times);

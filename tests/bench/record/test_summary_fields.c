@@ -221,17 +221,17 @@ Test(summary_fields, every_figure_is_printed)
 
 	require_parts(printed(&outcome),
 		PARTS("backlogged: requests queued longer than they were served, or many waited "
-		      "when arrivals ended; 103 of 2,201 requests (4.7%) were rejected (112.090 "
+		      "when arrivals ended; 103 of 2,201 requests (4.7%) were rejected (112.091 "
 		      "requests/s offered)\n",
 			"priced by profile h200: one GPU, 2026-01-02\n",
 			"  requests  2,201 submitted,  1,002 finished,  103 rejected,  14 failed,  "
 			"1,082 unfinished\n",
-			"  window    7.000 to 130.456 s:   701 requests of the warm-up,  1,234 "
+			"  window    7.000 to 130.457 s:   701 requests of the warm-up,  1,234 "
 			"measured,  266 of the cooldown\n",
-			"  time      123.456 s of the window,  33,158 steps\n",
+			"  time      123.457 s of the window,  33,158 steps\n",
 			"  used      41.0% of capacity; at most 20% of the KV blocks, 40% of the "
 			"seats\n",
-			"  rate      10627.451 output tokens/s, 145480.828 tokens/s in all, 8.108 "
+			"  rate      10627.451 output tokens/s, 145480.829 tokens/s in all, 8.108 "
 			"requests/s\n",
 			"  tokens    16,648,565 prompt,  1,312,031 output,  72,769 recomputed\n",
 			"  cache     57.06% of prompt tokens hit;  65 preemptions;  1,234,567 KV "
@@ -249,15 +249,15 @@ Test(summary_fields, the_time_is_told_with_its_ends)
 
 	outcome.measured_submitted = outcome.submitted;
 	require_parts(printed(&outcome),
-		PARTS("  time      123.456 s from first arrival to the end of the run,  33,158 "
+		PARTS("  time      123.457 s from first arrival to the end of the run,  33,158 "
 		      "steps\n"));
 	for (uint32_t i = 0; i < 4; i++) {
 		outcome.failed = i % 2;
 		outcome.unfinished = i / 2;
 		require_parts(printed(&outcome),
-			PARTS(i == 0 ? "  time      123.456 s from first arrival to last finish,  "
+			PARTS(i == 0 ? "  time      123.457 s from first arrival to last finish,  "
 				       "33,158 steps\n"
-				     : "  time      123.456 s from first arrival to the end of the "
+				     : "  time      123.457 s from first arrival to the end of the "
 				       "run,  33,158 steps\n"));
 	}
 }
@@ -272,7 +272,7 @@ Test(summary_fields, a_verdict_says_what_share_was_rejected)
 	outcome.rejected = 2191;
 	require_parts(printed(&outcome),
 		PARTS("stable: 2,191 of 2,200 requests (99.6%) were rejected; the engine kept up "
-		      "with the others (112.090 requests/s offered)\n",
+		      "with the others (112.091 requests/s offered)\n",
 			"  used      41.0% of capacity; at most "));
 	outcome.rejected = 1;
 	require_parts(printed(&outcome),
@@ -280,10 +280,10 @@ Test(summary_fields, a_verdict_says_what_share_was_rejected)
 			"  used      41.0% of capacity; at most "));
 	outcome.rejected = 2200;
 	require_parts(printed(&outcome),
-		PARTS("stable: 2,200 of 2,200 requests (100.0%) were rejected (112.090 requests"));
+		PARTS("stable: 2,200 of 2,200 requests (100.0%) were rejected (112.091 requests"));
 	outcome.rejected = 0;
 	require_parts(printed(&outcome),
-		PARTS("stable: the engine kept up with what arrived (112.090 requests/s offered)\n",
+		PARTS("stable: the engine kept up with what arrived (112.091 requests/s offered)\n",
 			"  used      41.0% of capacity (2.4x the load fits if evenly spread); at "
 			"most "));
 	/* A burst that filled the memory or the seats had no room for more. */

@@ -104,6 +104,21 @@ static void naive_ratio(char *text, uint64_t numerator, uint64_t denominator, ui
 	text[bytes] = '\0';
 }
 
+/* Half a unit of the last place more, rounded down. */
+static void require_rounded(uint64_t numerator, uint64_t denominator, uint32_t places)
+{
+	char found[NUMBER_TEXT_BYTES], expected[NUMBER_TEXT_BYTES];
+	uint64_t scale = 2;
+
+	for (uint32_t i = 0; i < places; i++) {
+		scale *= 10;
+	}
+	naive_ratio(expected, numerator * scale + denominator, denominator * scale, places);
+	rounded_text(found, numerator, denominator, places, "nothing");
+	require(strcmp(found, expected) == 0, "%llu / %llu: found %s, expected %s",
+		(unsigned long long)numerator, (unsigned long long)denominator, found, expected);
+}
+
 static void body_ratio(struct prop *prop, const void *context)
 {
 	char found[NUMBER_TEXT_BYTES];
@@ -123,6 +138,9 @@ static void body_ratio(struct prop *prop, const void *context)
 	require(strcmp(found, expected) == 0, "%llu / %llu: found %s, expected %s",
 		(unsigned long long)numerator, (unsigned long long)denominator, found, expected);
 	require_equal(bytes, strlen(found));
+	if (numerator <= UINT64_MAX / 2000000000 && denominator <= UINT64_MAX / 2000000000) {
+		require_rounded(numerator, denominator, places);
+	}
 }
 
 Test(table, ratios_are_rounded_down)
@@ -136,6 +154,27 @@ Test(table, ratios_are_rounded_down)
 	cr_assert_str_eq(text, "18446744073709551615000000000.000");
 	ratio_text(text, 0, 0, 3, "-");
 	cr_assert_str_eq(text, "-");
+}
+
+Test(table, printed_ratios_are_rounded_to_the_nearest)
+{
+	static const struct {
+		u128 numerator, denominator;
+		uint32_t places;
+		const char *text;
+	} rows[] = {{4300, 1500, 2, "2.87"}, {4300, 1500, 0, "3"},
+		{109143628000, 1000000000, 3, "109.144"}, {1, 2000, 3, "0.001"},
+		{4999, 10000000, 3, "0.000"}, {19999, 20000, 3, "1.000"},
+		{(u128)UINT64_MAX * 1000000000, 1, 3, "18446744073709551615000000000.000"},
+		{7, 0, 3, "-"}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char text[NUMBER_TEXT_BYTES];
+		size_t bytes = rounded_text(
+			text, rows[i].numerator, rows[i].denominator, rows[i].places, "-");
+		cr_assert_str_eq(text, rows[i].text);
+		require_equal(bytes, strlen(text));
+	}
 }
 
 /* ---- tables ---- */

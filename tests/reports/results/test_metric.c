@@ -152,9 +152,9 @@ Test(metric, what_is_no_limit_is_refused_in_a_line)
 {
 	static const char *const wrong[] = {"", "ttft.p99", "ttft.p99<2000",
 		"ttft.p99<=", "ttft.p99=2000", "tftt.p99<=1", "<=5", "ttft.p99<=x", "ttft.p99<=1,",
-		",", "ttft.p99<=0x10", "ttft.p99<=1e3", "ttft.p99<= 1", "ttft.p99 <=1", " ", "ttft.p99<=1, ", " ,", "ttft.p99<=+5",
-		"ttft.p99<=5%", "ttft.p99<=+5pt", "hit_rate>=0.5pt", "ttft.p99<=%", "ttft.p99<=+",
-		"ttft.p99<=+%", "ttft.p99<=-1"};
+		",", "ttft.p99<=0x10", "ttft.p99<=1e3", "ttft.p99<= 1", "ttft.p99 <=1", " ",
+		"ttft.p99<=1, ", " ,", "ttft.p99<=+5", "ttft.p99<=5%", "ttft.p99<=+5pt",
+		"hit_rate>=0.5pt", "ttft.p99<=%", "ttft.p99<=+", "ttft.p99<=+%", "ttft.p99<=-1"};
 
 	for (uint32_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct error error = {0};
