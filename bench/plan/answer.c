@@ -76,8 +76,8 @@ static void set_run(struct configuration_answer *own, const struct plan *plan,
 	struct plan_answer *answer = &own->answer;
 	double gpus = (double)own->gpus;
 	double price = (double)plan->request->cost_per_gpu_hour / 1e6;
-	/* Of what arrives for a moment, as much is served for long as there is capacity for. Where the
-	   trace ends no load tells what would be served in its place. */
+	/* Of what arrives for a moment, as much is served for long as there is capacity for. Where
+	   the trace ends no load tells what would be served in its place. */
 	double carried = figures->demand > 1 ? 1 / figures->demand : 1;
 	double goodput =
 		own->is_limited ? figures->goodput_per_s : figures->offered_goodput_per_s * carried;

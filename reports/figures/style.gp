@@ -340,7 +340,8 @@ plan_load = "set datafile columnheaders; ".\
 	"if (!exists('knob')) { knob = 'Load' }; if (!exists('unit')) { unit = '' }; ".\
 	"if (!exists('lost_own')) { lost_own = 0 }; ".\
 	"has_sampling = exists('sampling_low') || exists('sampling_high'); ".\
-	"has_model = exists('model_low') || exists('model_high'); if (!exists('chosen')) { chosen = ''; ".\
+	"has_model = exists('model_low') || exists('model_high'); ".\
+	"if (!exists('chosen')) { chosen = ''; ".\
 	"stats table using (chosen = chosen eq '' ? stringcolumn('configuration') : chosen, 0) ".\
 	"nooutput }; knob_title = knob . (unit eq '' ? '' : ', ' . unit); ".\
 	"x_end = 0.0; x_points = 0; ".\

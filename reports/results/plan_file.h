@@ -74,10 +74,11 @@ enum {
 
 /* X(name, maximum). attained: of the run at the value that passes. goodput_requests_per_s and
    output_tokens_per_s: of that run, at the load that is offered, or that there is capacity for if
-   that is less: without the time behind the last arrival, of which a short trace has much. outside_share: of its step time, priced outside what
-   the profile was measured on. gpus: of all replicas, spare ones too; spare: replicas that may be
-   lost. currency_per_gpu_hour: as the user gave it; cost_per_million_tokens, in its unit:
-   gpus * currency_per_gpu_hour / 3600 / output_tokens_per_s * 10^6. */
+   that is less: without the time behind the last arrival, of which a short trace has much.
+   outside_share: of its step time, priced outside what the profile was measured on. gpus: of all
+   replicas, spare ones too; spare: replicas that may be lost. currency_per_gpu_hour: as the user
+   gave it; cost_per_million_tokens, in its unit: gpus * currency_per_gpu_hour / 3600 /
+   output_tokens_per_s * 10^6. */
 #define PLAN_ANSWER_NUMBER_LIST(X)                                                                 \
 	X(highest_pass, DBL_MAX)                                                                   \
 	X(lowest_fail, DBL_MAX)                                                                    \

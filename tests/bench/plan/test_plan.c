@@ -123,7 +123,8 @@ static double demand_of(const struct plan_file *plan, const struct plan_probe *r
 
 /* What an answer says follows from the run at its load: the speed of a user from the median time of
    a token, goodput from the load that is offered, or that there is capacity for, and the share that
-   is within the limits, money from GPUs and tokens. Where no load fails, goodput may be what the run had. */
+   is within the limits, money from GPUs and tokens. Where no load fails, goodput may be what the
+   run had. */
 static void require_figures(const struct plan_file *plan, uint32_t index)
 {
 	const struct plan_configuration *own = &plan->configurations[index];
@@ -932,8 +933,8 @@ Test(plan, what_does_not_fit_a_gpu_is_ranked_as_none)
 	free(text);
 }
 
-/* What arrives within a moment is no rate that is served for long: goodput and cost are near those of
-   the same requests over and over. */
+/* What arrives within a moment is no rate that is served for long: goodput and cost are near those
+   of the same requests over and over. */
 Test(plan, a_short_trace_carries_its_rate_for_its_time)
 {
 	struct plan_file plan;

@@ -510,8 +510,8 @@ static void open_end(cJSON *configuration, const char *figure, const char *end)
 
 /* The goodput of c0 is 6.96 of 0.9 to 1.1 times that, that of c1 the same of 20.01; its ratio to
    the best is 0.95 to 1.05 (made_plan.c). A bar goes from the low to the high end, or to the edge
-   where one is not known; there is none without both. The largest end of all is the right edge. A ratio has an interval
-   where both ends are known. */
+   where one is not known; there is none without both. The largest end of all is the right edge. A
+   ratio has an interval where both ends are known. */
 static void require_ends(bool has_low, bool has_high)
 {
 	struct made_plan made = made_plan_ordinary;
