@@ -253,6 +253,18 @@ static struct objective_verdict naive_verdict(const struct drawn_limits *drawn, 
 	return out;
 }
 
+/* A limit on a latency that no request has, though all finish, is refused. */
+static bool is_refused(const struct drawn_limits *drawn)
+{
+	for (uint32_t i = 0; i < drawn->objective.limit_count; i++) {
+		if (isnan(drawn->figures[drawn->metrics[i]]) &&
+			drawn->attained == drawn->submitted) {
+			return true;
+		}
+	}
+	return false;
+}
+
 static bool are_same(double a, double b)
 {
 	return (isnan(a) && isnan(b)) || fabs(a - b) < 1e-9;
@@ -265,6 +277,14 @@ static void body_limits(struct prop *prop, const void *context)
 	(void)context;
 	memset(&drawn, 0, sizeof(drawn));
 	draw_limits(prop, &drawn);
+	if (is_refused(&drawn)) {
+		struct objective_verdict verdict;
+		struct error error = {0};
+		require(objective_judge(&drawn.objective, &drawn.outcome, false, &verdict,
+				&error) == STATUS_INPUT,
+			"what no request has is judged");
+		return;
+	}
 	for (uint32_t is_alone = 0; is_alone < 2; is_alone++) {
 		struct objective_verdict expected = naive_verdict(&drawn, is_alone == 1);
 		struct objective_verdict found =
