@@ -81,7 +81,8 @@ static void record_and_read(const struct replay_config *config)
 		return; /* `generate` needs a model and never records */
 	}
 	char *before = config_text(&recorded);
-	text_add(&summary, "{\"" SUMMARY_TRACE "\":{\"" SUMMARY_TRACE_XXH64 "\":\"0\"},"
+	text_add(&summary, "{\"" SUMMARY_TRACE "\":{\"" SUMMARY_TRACE_NAME
+			   "\":\"t\",\"" SUMMARY_TRACE_XXH64 "\":\"0\"},"
 			   "\"" SUMMARY_CALIBRATED "\":true,\"" SUMMARY_CONFIG "\":");
 	text_add(&summary, before);
 	text_add(&summary, "}");

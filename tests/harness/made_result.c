@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "engine/base/status.h"
 #include "reports/report.h"
@@ -274,6 +275,7 @@ char *make_page(
 	char path[TEMPORARY_PATH_BYTES];
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	unlink(path); /* a command writes each file once, and a test is one command */
 	enum status status = report_write(directories, count, path, NULL, &error);
 	require(status == STATUS_OK, "no report: %s", error.text);
 	return file_read(path, NULL);

@@ -290,13 +290,32 @@ Test(plan_tables, have_every_figure_of_every_run, .timeout = 120)
 
 /* ---- configurations ---- */
 
+/* The bar of an interval whose ends are known or open, in percent of the picture. */
+static void bar_text(
+	const struct plan_interval *interval, double low, double high, char *text, size_t bytes)
+{
+	if (!interval->low.has_value && !interval->high.has_value) {
+		text[0] = '\0';
+	} else if (!interval->low.has_value) {
+		snprintf(text, bytes, "<i class=\"no-low\" style=\"left:0.0%%;width:%.1f%%\"></i>",
+			high);
+	} else if (!interval->high.has_value) {
+		snprintf(text, bytes,
+			"<i class=\"no-high\" style=\"left:%.1f%%;width:%.1f%%\"></i>", low,
+			100 - low);
+	} else {
+		snprintf(
+			text, bytes, "<i style=\"left:%.1f%%;width:%.1f%%\"></i>", low, high - low);
+	}
+}
+
 /* The share of the longest bar, which reaches to the largest value or upper end of all. */
 static void require_bar(const struct drawn_plan *drawn, const struct shown_table *table,
 	const struct plan_configuration *one)
 {
 	const struct plan_interval *interval = &one->goodput_per_gpu_interval;
-	double most = 0, value = one->goodput_per_gpu.value, low = value, high = value;
-	char expected[PAGE_CELL_BYTES];
+	double most = 0, value = one->goodput_per_gpu.value;
+	char bar[160], expected[PAGE_CELL_BYTES];
 
 	for (uint32_t i = 0; i < drawn->plan.configuration_count; i++) {
 		const struct plan_configuration *other = &drawn->configurations[i];
@@ -306,16 +325,11 @@ static void require_bar(const struct drawn_plan *drawn, const struct shown_table
 			       : most;
 		most = end.has_value && end.value > most ? end.value : most;
 	}
-	if (interval->low.has_value) {
-		low = interval->low.value;
-	}
-	if (interval->high.has_value) {
-		high = interval->high.value;
-	}
+	bar_text(interval, 100 * interval->low.value / most, 100 * interval->high.value / most, bar,
+		sizeof(bar));
 	snprintf(expected, sizeof(expected),
-		"<span class=\"interval sampling\"><i style=\"left:%.1f%%;width:%.1f%%\"></i>"
-		"<b style=\"left:%.1f%%\"></b></span>",
-		100 * low / most, 100 * (high - low) / most, 100 * value / most);
+		"<span class=\"interval sampling\">%s<b style=\"left:%.1f%%\"></b></span>", bar,
+		100 * value / most);
 	bool is_drawn = one->goodput_per_gpu.has_value && most > 0;
 	shown_table_require(table, "95\u00a0% interval", is_drawn ? expected : "");
 }
@@ -540,11 +554,9 @@ static void require_interval(const struct plan_answer *answer, struct result_val
 	}
 	double from = 1.16 * (most - least), left = least - 0.08 * (most - least),
 	       scale = 100 / from;
-	double known = own->low.has_value ? own->low.value : own->high.value;
-	double answered = pass.has_value ? pass.value : known;
-	double first = own->low.has_value ? own->low.value : fmin(known, answered);
-	double last = own->high.has_value ? own->high.value : fmax(known, answered);
-	double start = (first - left) * scale, end = (last - left) * scale;
+	char bar[160];
+	bar_text(own, (own->low.value - left) * scale, (own->high.value - left) * scale, bar,
+		sizeof(bar));
 	if (strcmp(low.bytes, high.bytes) != 0) {
 		text_add(&row, low.bytes);
 		text_add(&row, " to ");
@@ -553,7 +565,7 @@ static void require_interval(const struct plan_answer *answer, struct result_val
 	text_format(&row, "</td><td class=\"picture\"><span class=\"interval %s\">", name);
 	bool is_wide = most > least;
 	if (is_wide) {
-		text_format(&row, "<i style=\"left:%.1f%%;width:%.1f%%\"></i>", start, end - start);
+		text_add(&row, bar);
 	}
 	if (is_wide && pass.has_value) {
 		text_format(&row, "<b style=\"left:%.1f%%\"></b>", (pass.value - left) * scale);
