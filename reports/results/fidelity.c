@@ -167,8 +167,7 @@ static void add_number(
 static struct result_value blocks_of(const struct json_object *object, const char *field)
 {
 	const cJSON *node = json_find(object, field);
-	bool is_count =
-		cJSON_IsNumber(node) && isfinite(node->valuedouble) && node->valuedouble >= 0;
+	bool is_count = cJSON_IsNumber(node) && node->valuedouble >= 0;
 
 	return (struct result_value){
 		.has_value = is_count, .value = is_count ? node->valuedouble : 0};

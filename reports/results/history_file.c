@@ -63,8 +63,12 @@ static enum status parse_run(struct history_run *run, const char *path, uint64_t
 			name, length, HISTORY_LINE_BYTES_MAX);
 	}
 	if (json_document_parse(&run->document, name, line, length, &unread) != STATUS_OK) {
-		return error_set(error, STATUS_INPUT,
-			"%s: found no valid JSON, expected a line of quire gate --history", name);
+		bool has_field = strncmp(unread.text + strlen(name), ": field ", 8) == 0;
+		return has_field ? error_set(error, STATUS_INPUT, "%s", unread.text)
+				 : error_set(error, STATUS_INPUT,
+					   "%s: found no valid JSON, expected a line of quire gate "
+					   "--history",
+					   name);
 	}
 	return read_run(run, error);
 }

@@ -94,7 +94,7 @@ static void draw_blocks(struct prop *prop, cJSON *object, const char *field)
 		cJSON_AddNumberToObject(object, field, -1);
 		return;
 	case 3:
-		cJSON_AddRawToObject(object, field, "1e999");
+		cJSON_AddNumberToObject(object, field, 1e300);
 		return;
 	default:
 		cJSON_AddNumberToObject(object, field, prop_range(prop, 0, 3));
@@ -222,8 +222,7 @@ static bool summary_figure(const struct side *side, const char *name, double *ou
 	for (char *part; (part = strsep(&rest, ".")) != NULL;) {
 		node = cJSON_GetObjectItemCaseSensitive(node, part);
 	}
-	bool is_there =
-		cJSON_IsNumber(node) && node->valuedouble >= 0 && isfinite(node->valuedouble);
+	bool is_there = cJSON_IsNumber(node) && node->valuedouble >= 0;
 	*out = is_there ? node->valuedouble : 0;
 	return is_there;
 }
