@@ -108,9 +108,9 @@ Test(report, a_gnuplot_that_fails_is_quoted)
 Test(report, the_name_of_a_results_file_is_no_page)
 {
 	static const char *const names[] = {"plan.json", "plan.tsv", "sweep.json", "sweep.tsv",
-		"cache.tsv", "summary.json", "provenance.json", "requests.tsv", "timeline.tsv",
-		"step_grid.tsv", "latency.tsv", "steps.tsv", "levels.tsv", "kernels.tsv",
-		"kernel_phases.tsv", "kernel_timeline.tsv"};
+		"summary.json", "provenance.json", "requests.tsv", "timeline.tsv", "step_grid.tsv",
+		"latency.tsv", "steps.tsv", "levels.tsv", "kernels.tsv", "kernel_phases.tsv",
+		"kernel_timeline.tsv"};
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
 	char out[TEMPORARY_PATH_BYTES + 16];
 	const char *directory = path;
@@ -129,6 +129,12 @@ Test(report, the_name_of_a_results_file_is_no_page)
 		require((stat(out, &after) == 0) == is_there && after.st_ino == before.st_ino,
 			"%s was written", names[i]);
 	}
+	/* A curve of a cache has that name too, and only a sweep's is a result. */
+	struct error error = {0};
+	snprintf(out, sizeof(out), "%s/cache.tsv", path);
+	require(report_write(&directory, 1, out, NULL, &error) == STATUS_OK, "%s", error.text);
+	temporary_write(path, "sweep.json", "{}", NULL);
+	require(report_write(&directory, 1, out, NULL, &error) == STATUS_USAGE, "a sweep's");
 	temporary_remove(folder);
 }
 
