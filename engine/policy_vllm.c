@@ -23,8 +23,7 @@ static enum status refuse_few_blocks(
 	if (usable == 0) { /* of any size */
 		return error_set(error, STATUS_USAGE,
 			"policy vllm needs KV blocks for one longest request: none of kv-blocks "
-			"can "
-			"be used, and max-model-len is %u; --kv-blocks %llu suffices",
+			"can be used, and max-model-len is %u; --kv-blocks %llu suffices",
 			config->max_model_len, (unsigned long long)needed);
 	}
 	return error_set(error, STATUS_USAGE,

@@ -11,7 +11,6 @@
 /* Of reports/figures/style.gp. */
 enum { COLORS_MAX = 8 };
 
-/* What varies, as a figure names it. A text of the file does not become part of a script. */
 /* Titles of a figure over a load, replicas and KV blocks. */
 enum { AXIS_LOAD, AXIS_REPLICAS, AXIS_KV_BLOCKS, AXIS_COUNT };
 #define AGAINST(what)                                                                              \
@@ -19,6 +18,7 @@ enum { AXIS_LOAD, AXIS_REPLICAS, AXIS_KV_BLOCKS, AXIS_COUNT };
 		what " against load", what " against replicas", what " against KV blocks"          \
 	}
 
+/* What varies, as a figure names it. A text of the file does not become part of a script. */
 static const struct knob {
 	const char *vary, *title, *unit;
 	uint32_t axis; /* of AGAINST() */
@@ -280,8 +280,7 @@ static enum status add_plots(struct sheet *sheet, const struct plan_file *plan,
 			OF_SUBMITTED, OF_SUBMITTED},
 		{"plan_latency.gp", "plan-latency", AGAINST("Latency"),
 			"Where a curve turns up, requests begin to wait for each other." SHADES,
-			"Where a curve has come down, requests wait for each other no "
-			"more." SHADES},
+			"Where a curve has come down, requests hardly wait for each other." SHADES},
 		{"plan_goodput.gp", "plan-goodput", AGAINST("Goodput"),
 			"Requests a second that were within the SLO, of those that were offered. "
 			"Where the curve leaves that of the offered ones, more load serves fewer "

@@ -61,7 +61,8 @@ static enum status tell_unknown(const struct comparison *comparison, const struc
 			"no limit can be judged: neither %.100s nor %.100s has %s%.200s; "
 			"quire compare without limits shows the figures that they have",
 			comparison->a, comparison->b,
-			list->count == 1 ? list->limits[0].metric->name : "a figure of theirs",
+			list->count == 1 ? list->limits[0].metric->name
+					 : "a figure that the limits name",
 			options.bytes);
 	} else if (counts->without_both > 0) {
 		printf("\n%u of %u %s %s nothing: neither run has the figure%s\n",

@@ -62,17 +62,20 @@ static enum status refuse_invalid(
 	const struct gate *gate, const struct gate_command *command, struct error *error)
 {
 	uint32_t count = gate->counts[GATE_INVALID];
+	const char *cases = word_of_count(gate->count, "case", "cases");
 
+	if (command->against != NULL) {
+		return error_set(error, STATUS_INPUT,
+			"%u of %u %s cannot be compared with the other program's: see INVALID "
+			"above "
+			"(quire compare shows what a setting changes)",
+			count, gate->count, cases);
+	}
 	return error_set(error, STATUS_INPUT,
-		"%u of %u %s cannot be compared with the %s: see INVALID above (quire compare "
-		"shows what a setting changes%s%s%s)",
-		count, gate->count, word_of_count(gate->count, "case", "cases"),
-		command->against == NULL ? "baseline" : "other program's",
-		command->against == NULL ? ", --against PROGRAM judges a program with the present "
-					   "settings, --update makes the present "
-					 : "",
-		command->against == NULL ? word_of_count(count, "case", "cases") : "",
-		command->against == NULL ? " the baseline" : "");
+		"%u of %u %s cannot be compared with the baseline: see INVALID above (quire "
+		"compare shows what a setting changes, --against PROGRAM judges a program with the "
+		"present settings, --update makes the present %s the baseline)",
+		count, gate->count, cases, word_of_count(count, "case", "cases"));
 }
 
 static enum status write_all(

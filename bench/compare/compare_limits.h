@@ -49,7 +49,7 @@ void limit_add_text(
 /* Adds the limit as it is written: "ttft.p99<=+5%". */
 void limit_add_expression(struct text *text, const struct metric_limit *limit);
 
-/* Adds "; goodput needs --slo-ttft-ms, ..." for the figures that neither side has and that hang on
+/* Adds "; goodput needs --slo-ttft-ms, ..." for the figures that neither side has and that need
    options. has_figure (list->count): whether a side has the figure of a limit. */
 void limits_add_options(struct text *text, const struct limit_list *list, const bool *has_figure);
 

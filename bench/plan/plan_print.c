@@ -90,11 +90,8 @@ static void print_reason(
 	if (found.fails_alone && own->alone != NULL) {
 		text_add(text, "with one request at a time, ");
 		binding_add_misses(text, &plan->objective, own->alone);
-	} else if (own->fail != NULL) {
-		char load[NUMBER_TEXT_BYTES];
-		knob_text(plan->knob, found.lowest_fail, load);
-		text_format(text, "at --%s %s, ", knobs[plan->knob].name, load);
-		binding_add_misses(text, &plan->objective, own->fail);
+	} else if (own->why_not_more.byte_count > 0) {
+		text_add(text, own->why_not_more.bytes);
 	} else if (found.void_probe != SEARCH_NO_PROBE) {
 		text_add(text, own->track->probes[found.void_probe].failure);
 	} else {

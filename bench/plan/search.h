@@ -75,8 +75,9 @@ void search_take(struct search *search, uint32_t number, bool passes, double uti
 void search_take_margin(
 	struct search *search, uint32_t number, bool passes, double utilisation, double margin);
 
-/* There is no outcome of probe `number`: the run cannot be made at its load. The search goes on
-   without it, on this side of it; without an outcome of the first probe it ends. */
+/* There is no outcome of probe `number`: the run cannot be made at its load, or one request at a
+   time says nothing of other loads. The search goes on without it, on this side of it; without an
+   outcome of the first probe it ends. */
 void search_take_nothing(struct search *search, uint32_t number);
 
 /* Loads that are harder than this one change nothing any more: none of them is probed. To be called

@@ -9,23 +9,14 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* A file, whatever its names. The time of its last change tells it from a later file, which may get
-   the number of one that was removed. */
-struct identity {
-	dev_t device;
-	ino_t inode;
-	struct timespec changed;
-};
-
-/* The latest ones; entry i is that of the files i, i + INPUT_FILES_REMEMBERED, ... */
 static struct {
-	struct identity files[INPUT_FILES_REMEMBERED];
-	size_t count; /* that were opened */
+	struct file_identity files[INPUT_FILES_REMEMBERED]; /* of `read` */
+	struct file_set read;
 	struct made {
 		const char *path; /* NULL: none */
 		FILE *file;
 	} made[INPUT_FILES_MADE];
-} input_files;
+} input_files = {.read = {input_files.files, INPUT_FILES_REMEMBERED, 0}};
 
 static enum status cannot_open(const char *path, int reason, struct error *error)
 {
@@ -33,26 +24,30 @@ static enum status cannot_open(const char *path, int reason, struct error *error
 		error, STATUS_FILE, "%.200s: cannot be opened: %s", path, strerror(reason));
 }
 
-bool input_file_was_read(const struct stat *file)
+bool file_set_has(const struct file_set *set, const struct stat *file)
 {
-	for (size_t i = 0; i < input_files.count && i < INPUT_FILES_REMEMBERED; i++) {
-		const struct identity *read = &input_files.files[i];
-		if (read->device == file->st_dev && read->inode == file->st_ino &&
-			read->changed.tv_sec == file->st_mtim.tv_sec &&
-			read->changed.tv_nsec == file->st_mtim.tv_nsec) {
+	for (size_t i = 0; i < set->count && i < set->capacity; i++) {
+		const struct file_identity *one = &set->files[i];
+		if (one->device == file->st_dev && one->inode == file->st_ino &&
+			one->changed.tv_sec == file->st_mtim.tv_sec &&
+			one->changed.tv_nsec == file->st_mtim.tv_nsec) {
 			return true;
 		}
 	}
 	return false;
 }
 
-static void remember(const struct stat *file)
+void file_set_add(struct file_set *set, const struct stat *file)
 {
-	if (!S_ISREG(file->st_mode) || input_file_was_read(file)) {
-		return;
+	if (S_ISREG(file->st_mode) && !file_set_has(set, file)) {
+		set->files[set->count++ % set->capacity] =
+			(struct file_identity){file->st_dev, file->st_ino, file->st_mtim};
 	}
-	input_files.files[input_files.count++ % INPUT_FILES_REMEMBERED] =
-		(struct identity){file->st_dev, file->st_ino, file->st_mtim};
+}
+
+bool input_file_was_read(const struct stat *file)
+{
+	return file_set_has(&input_files.read, file);
 }
 
 void input_file_note(const char *path)
@@ -60,7 +55,7 @@ void input_file_note(const char *path)
 	struct stat found;
 
 	if (stat(path, &found) == 0) {
-		remember(&found);
+		file_set_add(&input_files.read, &found);
 	}
 }
 
@@ -71,10 +66,10 @@ void input_file_forget(const char *path)
 	if (stat(path, &found) != 0) {
 		return;
 	}
-	for (size_t i = 0; i < input_files.count && i < INPUT_FILES_REMEMBERED; i++) {
-		struct identity *read = &input_files.files[i];
-		if (read->device == found.st_dev && read->inode == found.st_ino) {
-			*read = (struct identity){.inode = 0};
+	for (size_t i = 0; i < input_files.read.count && i < INPUT_FILES_REMEMBERED; i++) {
+		if (input_files.files[i].device == found.st_dev &&
+			input_files.files[i].inode == found.st_ino) {
+			input_files.files[i] = (struct file_identity){.inode = 0};
 		}
 	}
 }
@@ -140,7 +135,7 @@ int input_descriptor(const char *path, enum input_kind kind, struct error *error
 		close(descriptor);
 		return -1;
 	}
-	remember(&found);
+	file_set_add(&input_files.read, &found);
 	return descriptor;
 }
 

@@ -15,6 +15,25 @@
 
 enum { INPUT_FILES_REMEMBERED = 4096, INPUT_FILES_MADE = 4 };
 
+/* A file, whatever its names. The time of its last change tells it from a later file, which may get
+   the number of one that was removed. */
+struct file_identity {
+	dev_t device;
+	ino_t inode;
+	struct timespec changed;
+};
+
+/* The latest `capacity` files that were added; entry i is that of the files i, i + capacity, ... */
+struct file_set {
+	struct file_identity *files; /* (capacity) of the owner */
+	size_t capacity, count;	     /* count: that were added */
+};
+
+bool file_set_has(const struct file_set *set, const struct stat *file);
+
+/* What is no file is not added. */
+void file_set_add(struct file_set *set, const struct stat *file);
+
 enum input_kind {
 	INPUT_FILE,	    /* a file */
 	INPUT_FILE_OR_PIPE, /* or a pipe, which is empty if nobody writes to it */

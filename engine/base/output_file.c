@@ -18,18 +18,12 @@ enum {
 	READER_WAIT_NS = 50000000,
 };
 
-/* The latest files that were committed, as in input_file.c: entry i is that of the files i, i +
-   COMMITTED_REMEMBERED, ... */
 enum { COMMITTED_REMEMBERED = 256 };
 
 static struct {
-	struct committed {
-		dev_t device;
-		ino_t inode;
-		struct timespec changed; /* a later file may get the number of one that is gone */
-	} files[COMMITTED_REMEMBERED];
-	size_t count;
-} output_files;
+	struct file_identity files[COMMITTED_REMEMBERED]; /* of `committed` */
+	struct file_set committed;
+} output_files = {.committed = {output_files.files, COMMITTED_REMEMBERED, 0}};
 
 static enum status cannot_write(const char *path, int reason, struct error *error)
 {
@@ -50,18 +44,7 @@ static bool was_committed(const char *path)
 {
 	struct stat found;
 
-	if (lstat(path, &found) != 0) {
-		return false;
-	}
-	for (size_t i = 0; i < output_files.count && i < COMMITTED_REMEMBERED; i++) {
-		const struct committed *file = &output_files.files[i];
-		if (file->device == found.st_dev && file->inode == found.st_ino &&
-			file->changed.tv_sec == found.st_mtim.tv_sec &&
-			file->changed.tv_nsec == found.st_mtim.tv_nsec) {
-			return true;
-		}
-	}
-	return false;
+	return lstat(path, &found) == 0 && file_set_has(&output_files.committed, &found);
 }
 
 static void remember(const char *path)
@@ -69,8 +52,7 @@ static void remember(const char *path)
 	struct stat found;
 
 	if (lstat(path, &found) == 0) {
-		output_files.files[output_files.count++ % COMMITTED_REMEMBERED] =
-			(struct committed){found.st_dev, found.st_ino, found.st_mtim};
+		file_set_add(&output_files.committed, &found);
 	}
 }
 

@@ -112,17 +112,19 @@ static void add_beyond_memory(struct text *page, const struct sweep_file *sweep)
 	}
 }
 
-/* Runs whose pools only look alike. */
-static void add_unlike_pools(struct text *page, const struct sweep_file *sweep)
+/* Runs whose pools only look alike; whether there are any. */
+static bool add_unlike_pools(struct text *page, const struct sweep_file *sweep)
 {
 	struct text pools = {0};
+	bool is_there = sweep_add_unlike_pools(sweep, &pools);
 
-	if (sweep_add_unlike_pools(sweep, &pools)) {
+	if (is_there) {
 		text_add(page, "<p class=\"caution\" id=\"pools\">");
 		text_add_escaped(page, pools.bytes);
 		text_add(page, ": --block-size gives all runs blocks of one size.</p>\n");
 	}
 	text_deinit(&pools);
+	return is_there;
 }
 
 /* Whether any run has a value of a metric. */
@@ -290,15 +292,13 @@ static void add_columns(
 		columns->has_tokens ? "<th scope=\"col\">KV tokens</th>" : "");
 }
 
-static void add_runs(struct text *page, const struct sweep_file *sweep)
+/* has_tokens: with a column of the tokens that a run's KV blocks hold. */
+static void add_runs(struct text *page, const struct sweep_file *sweep, bool has_tokens)
 {
 	bool is_folded = sweep->run_count > OPEN_ROWS_MAX;
 	uint32_t shown = sweep->run_count < SHOWN_ROWS_MAX ? sweep->run_count : SHOWN_ROWS_MAX;
-	struct run_columns columns = {0};
-	struct text pools = {0};
+	struct run_columns columns = {.has_tokens = has_tokens};
 
-	columns.has_tokens = sweep_add_unlike_pools(sweep, &pools);
-	text_deinit(&pools);
 	order_metrics(columns.order);
 	columns.fewest_rejected = fewest_rejected(sweep);
 	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
@@ -331,12 +331,12 @@ enum status page_sweep_write(struct text *page, const struct sweep_file *sweep,
 	add_head(page, sweep, sheet->style);
 	add_banner(page, sweep);
 	add_beyond_memory(page, sweep);
-	add_unlike_pools(page, sweep);
+	bool has_tokens = add_unlike_pools(page, sweep);
 	if (!sweep->is_calibrated) {
 		page_caution(page);
 	}
 	TRY(page_plots(page, sheet->plots, sheet->plot_count, error));
-	add_runs(page, sweep);
+	add_runs(page, sweep, has_tokens);
 	page_one_configuration(page, &sweep->config, &sheet->defaults);
 	page_one_provenance(page, &sweep->provenance);
 	page_folder_name(&name, sweep->directory);

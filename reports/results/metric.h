@@ -166,7 +166,7 @@ struct result_value {
 struct result_value metric_value(const struct json_object *summary, const struct metric *metric);
 
 /* The options of `quire replay`, one of which a run needs to have the figure:
-   "--slo-ttft-ms, --slo-tpot-ms or --slo-e2e-ms". NULL: it hangs on none. */
+   "--slo-ttft-ms, --slo-tpot-ms or --slo-e2e-ms". NULL: it needs none. */
 const char *metric_options(const struct metric *metric);
 
 /* ---- limits ---- */

@@ -122,10 +122,12 @@ uint32_t sweep_metric_index(const char *name);
 /* Requests that a run rejected; 0 where that is not known. */
 double sweep_rejected(const struct sweep_run *run);
 
-/* Appends of the first two runs whose equal numbers of KV blocks hold different numbers of tokens,
-   since each policy has blocks of its own, "600 KV blocks hold 153,600 tokens in A and 9,600 in B";
-   nothing where there are none, or the grid varies the size of a block. False then. */
 struct sweep_file;
+
+/* Looks for two runs with equal numbers of KV blocks that hold different numbers of tokens, since
+   each policy has blocks of its own size. Appends the first two, "600 KV blocks hold 153,600 tokens
+   in A and 9,600 in B". False, and nothing is appended: there are none, or the grid varies the size
+   of a block. */
 bool sweep_add_unlike_pools(const struct sweep_file *sweep, struct text *text);
 
 /* A row of cache.tsv: what caches of a size find of all prompt tokens. */
