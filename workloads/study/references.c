@@ -30,7 +30,7 @@ void references_deinit(struct references *references)
 	*references = (struct references){0};
 }
 
-enum { NO_BLOCK = UINT32_MAX };
+static const uint32_t NO_BLOCK = UINT32_MAX;
 
 /* The number under a key; a new one follows the block `before`. */
 static uint32_t number_under(struct references *references, uint64_t key, uint32_t before)
