@@ -25,9 +25,11 @@
 	X(decode_longest_context) /* most of them, of one decode row */                            \
 	X(prefill_attention_pairs) /* sum over prefill tokens of the tokens each attends to */     \
 	X(prefill_longest_context) /* most of them, of one prefill token */                        \
+	X(prefill_context_tokens)  /* sum over prefill rows of what their last token attends to */ \
 	X(prefill_tiles)	   /* of at most PREFILL_TILE tokens of a prefill row */           \
 	X(prefill_tile_keys)	   /* sum over these of the tokens their last one attends to */    \
 	X(prefill_chain_keys)	   /* of the longest chain of tiles; 0: not known */               \
+	X(prefill_half_chain_keys) /* the same where half-full tiles count half; 0: not known */   \
 	X(sampled_rows)		   /* rows that end in a sampled token */                          \
 	X(running)		   /* sequences running, placed or not, after scheduling */        \
 	X(waiting)		   /* sequences waiting in the engine after scheduling */          \
@@ -136,23 +138,48 @@ struct prefill_spread {
 	uint32_t multiprocessors;
 };
 
+/* A tile of a list: its keys, and whether more than half of its queries are there. */
+static inline uint32_t prefill_tile(uint32_t keys, bool is_full)
+{
+	return keys << 1 | is_full;
+}
+
 /* The keys that the busiest multiprocessor walks through, if all heads' tiles are dealt to the
    multiprocessors in falling order of their keys, in rounds, every other one backwards. It is at
    least the longest tile's keys and the mean of all, and never falls when a tile or a key is added.
    kernels/attention/prefill_sm90.cu deals so, but tiles of nearly equal length in another order
    (prefill_tiles_fill()): its busiest has up to a sixteenth more or less. 0 where the spread is not
-   known. ends: (count), the keys of each tile, in falling order. */
+   known. tiles: (count), in falling order. */
 uint64_t prefill_chain_keys(
-	const uint32_t *ends, uint32_t count, const struct prefill_spread *spread);
+	const uint32_t *tiles, uint32_t count, const struct prefill_spread *spread);
 
-/* The same of a single prompt: `count` tokens behind `first` others. */
+/* Whether prefill attention has a multiprocessor for each half of each tile of each head. */
+static inline bool prefill_is_halved(uint64_t tiles, const struct prefill_spread *spread)
+{
+	return 2 * tiles * spread->heads <= spread->multiprocessors;
+}
+
+/* The same where a tile at most half full counts half of its keys, rounded up: one of the two
+   warpgroups that compute a tile has nothing to do then. Where all tiles fill at most half of the
+   multiprocessors the kernel halves them, and each counts half.
+
+   longest: the most keys of a tile. alone: the most of prefill_half_chain_of_prompt() of the
+   prompts; the chain is at least that. Tiles of several prompts are dealt in falling order of what
+   they count, since in that of their keys a prompt with a token more could make the chain
+   shorter. */
+uint64_t prefill_half_chain_keys(const uint32_t *tiles, uint32_t count, uint64_t longest,
+	uint64_t alone, const struct prefill_spread *spread);
+
+/* Both of a single prompt: `count` tokens behind `first` others. */
 uint64_t prefill_chain_of_prompt(
 	uint64_t first, uint64_t count, const struct prefill_spread *spread);
+uint64_t prefill_half_chain_of_prompt(
+	uint64_t first, uint64_t count, const struct prefill_spread *spread);
 
-/* Writes the keys of the tiles of a prompt, in falling order. Returns their number. */
-uint32_t prefill_tile_ends(uint32_t *ends, uint32_t first, uint32_t count);
+/* Lists the tiles of a prompt, in falling order. Returns their number. */
+uint32_t prefill_tiles_list(uint32_t *tiles, uint32_t first, uint32_t count);
 
-/* Puts keys in falling order. */
-void prefill_tiles_sort(uint32_t *ends, uint32_t count);
+/* Puts tiles in falling order of their keys. */
+void prefill_tiles_sort(uint32_t *tiles, uint32_t count);
 
 #endif

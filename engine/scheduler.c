@@ -77,9 +77,9 @@ void scheduler_init(
 		scheduler->before.placements =
 			memory_take(scheduler->placement_capacity, sizeof(struct placement));
 	}
-	scheduler->tile_ends = memory_take(
+	scheduler->tiles = memory_take(
 		prefill_tile_count(config->max_num_batched_tokens) + config->max_num_seqs,
-		sizeof(*scheduler->tile_ends));
+		sizeof(*scheduler->tiles));
 	batch_init(&scheduler->batch, is_computing ? scheduler->placement_capacity : 0,
 		is_computing ? u32_max(config->max_num_batched_tokens, config->max_num_seqs) : 0);
 }
@@ -96,7 +96,7 @@ void scheduler_deinit(struct scheduler *scheduler)
 	free(scheduler->free_rows);
 	free(scheduler->placements);
 	free(scheduler->stores);
-	free(scheduler->tile_ends);
+	free(scheduler->tiles);
 	free(scheduler->events.events);
 	free(scheduler->before.placements);
 	free(scheduler->before.events.events);
@@ -343,6 +343,7 @@ static void withdraw_row(struct scheduler *scheduler, struct sequence *sequence)
 	counts->prefill_attention_pairs -= batch_attention_pairs(gone.first, gone.count);
 	counts->prefill_tiles -= prefill_tile_count(gone.count);
 	counts->prefill_tile_keys -= prefill_tile_keys(gone.first, gone.count);
+	counts->prefill_context_tokens -= gone.first + gone.count;
 	counts->sampled_rows -= gone.is_sampled;
 	counts->prefill_longest_context = longest_prefill(scheduler);
 	do {
@@ -442,6 +443,7 @@ static void place_chunk(struct scheduler *scheduler, struct sequence *sequence, 
 	counts->prefill_attention_pairs += batch_attention_pairs(first, count);
 	counts->prefill_tiles += prefill_tile_count(count);
 	counts->prefill_tile_keys += prefill_tile_keys(first, count);
+	counts->prefill_context_tokens += first + count;
 	counts->prefill_longest_context = u64_max(counts->prefill_longest_context, first + count);
 	counts->sampled_rows += first + count == sequence->token_count;
 }
@@ -693,28 +695,33 @@ static void advance_all(struct scheduler *scheduler)
 	scheduler->step++;
 }
 
-static uint64_t longest_chain(const struct scheduler *scheduler)
+/* What prefill attention takes on the GPU that the runner has. */
+static void count_chains(struct scheduler *scheduler)
 {
-	const struct step_counts *counts = &scheduler->batch.counts;
+	struct step_counts *counts = &scheduler->batch.counts;
 	const struct prefill_spread *spread = &scheduler->spread;
-	uint32_t *ends = scheduler->tile_ends, count = 0;
+	uint32_t *tiles = scheduler->tiles, count = 0;
+	uint64_t alone = 0;
 
-	/* Each tile has a multiprocessor of its own. */
-	if (counts->prefill_tiles * spread->heads <= spread->multiprocessors) {
-		return spread->heads > 0 ? counts->prefill_longest_context : 0;
-	}
 	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
 		const struct placement *row = &scheduler->placements[i];
 		if (row->is_decode) {
 			continue;
 		}
+		alone = u64_max(
+			alone, prefill_half_chain_of_prompt(row->first, row->count, spread));
 		if (counts->prefill_rows == 1) {
-			return prefill_chain_of_prompt(row->first, row->count, spread);
+			counts->prefill_chain_keys =
+				prefill_chain_of_prompt(row->first, row->count, spread);
+			counts->prefill_half_chain_keys = alone;
+			return;
 		}
-		count += prefill_tile_ends(ends + count, row->first, row->count);
+		count += prefill_tiles_list(tiles + count, row->first, row->count);
 	}
-	prefill_tiles_sort(ends, count);
-	return prefill_chain_keys(ends, count, spread);
+	prefill_tiles_sort(tiles, count);
+	counts->prefill_chain_keys = prefill_chain_keys(tiles, count, spread);
+	counts->prefill_half_chain_keys = prefill_half_chain_keys(
+		tiles, count, counts->prefill_longest_context, alone, spread);
 }
 
 void scheduler_schedule(struct scheduler *scheduler)
@@ -727,7 +734,9 @@ void scheduler_schedule(struct scheduler *scheduler)
 		fill_batch(scheduler);
 	}
 	check_decision(scheduler);
-	counts->prefill_chain_keys = counts->prefill_rows > 0 ? longest_chain(scheduler) : 0;
+	if (counts->prefill_rows > 0 && scheduler->spread.heads > 0) {
+		count_chains(scheduler);
+	}
 	counts->running = scheduler->running.count;
 	counts->waiting = scheduler->waiting.count;
 	counts->used_blocks = block_manager_used_count(&scheduler->blocks);

@@ -81,7 +81,7 @@ struct scheduler {
 	uint32_t placement_count;
 	uint32_t placement_capacity;
 	struct prefill_spread spread; /* of the runner; set after scheduler_init() */
-	uint32_t *tile_ends;	      /* room for the tiles of a step */
+	uint32_t *tiles;	      /* room for those of a step */
 
 	uint64_t step; /* number of the step in progress, or of the next one */
 	struct batch batch;

@@ -251,6 +251,16 @@ static double usual_chain(const struct operation_floors *floors, const struct st
 	return longest + least((rounds - 1) * each, tiles->keys * heads / processors);
 }
 
+/* The same where tiles at most half full count half: all of them where the kernel halves its tiles,
+   up to half of the multiprocessors, and else none. */
+static double usual_half_chain(
+	const struct operation_floors *floors, const struct tiles *tiles, double chain)
+{
+	bool is_halved = 2 * tiles->count * floors->query_heads <= floors->multiprocessors;
+
+	return is_halved ? 0.5 * chain : chain;
+}
+
 void operation_step_prompts(struct operation_step *out, const struct operation_floors *floors,
 	const struct step_counts *counts)
 {
@@ -264,14 +274,18 @@ void operation_step_prompts(struct operation_step *out, const struct operation_f
 		keys = pairs / tokens + 0.5 * (tokens / rows - 1);
 	}
 	const struct tiles tiles = tiles_of(counts, keys);
-	/* Up to half of the multiprocessors the kernel halves its tiles. */
-	bool is_whole = 2 * tiles.count * heads > processors;
+	/* What prompts share is read once. Beside decode rows it is not known who shares. */
+	double shared = counts->decode_rows == 0 ? (double)counts->shared_tokens : 0;
+	double others = (double)counts->prefill_context_tokens - keys - shared;
+	double chain = (double)counts->prefill_chain_keys;
+	double half_chain = (double)counts->prefill_half_chain_keys;
+	chain = chain > 0 ? chain : usual_chain(floors, counts, &tiles, keys);
+	half_chain = half_chain > 0 ? half_chain : usual_half_chain(floors, &tiles, chain);
 	at[OPERATION_VARIABLE_KEYS] = keys;
 	at[OPERATION_VARIABLE_EVEN_KEYS] = tiles.keys * heads / processors;
-	at[OPERATION_VARIABLE_CHAIN_KEYS] = counts->prefill_chain_keys > 0
-						    ? (double)counts->prefill_chain_keys
-						    : usual_chain(floors, counts, &tiles, keys);
-	at[OPERATION_VARIABLE_CHAIN_WHOLE] = is_whole ? at[OPERATION_VARIABLE_CHAIN_KEYS] : 0;
+	at[OPERATION_VARIABLE_CHAIN_KEYS] = chain;
+	at[OPERATION_VARIABLE_HALF_CHAIN_KEYS] = half_chain;
+	at[OPERATION_VARIABLE_OTHER_CONTEXTS] = most(others, 0);
 	at[OPERATION_VARIABLE_PAIRS] = pairs;
 	at[OPERATION_VARIABLE_TILE_PAIRS] = tiles.keys * PREFILL_QUERY_TILE;
 	at[OPERATION_VARIABLE_TILES] = tiles.count;

@@ -62,9 +62,12 @@
 	X(kv_long, RAMP, CONTEXT, LONG_STEP, NONE, "attention with a long row")                    \
 	X(kv_long_rows, RAMP, CONTEXT, LONG_ROWS, NONE, "rows, where one is long")                 \
 	X(prefill_walk, RAMP, PROMPT, KEYS, NONE, "keys that a tile walks through")                \
-	X(prefill_whole, RAMP, PROMPT, CHAIN_WHOLE, NONE, "the longest chain, tiles not halved")   \
 	X(prefill_even, DEARER, PROMPT, EVEN_KEYS, KEYS, "tiles spread over the GPU")              \
 	X(prefill_chain, RAMP, PROMPT, CHAIN_KEYS, NONE, "keys of the busiest multiprocessor")     \
+	X(prefill_half_chain, RAMP, PROMPT, HALF_CHAIN_KEYS, NONE,                                 \
+		"the same, of tiles at most half full by half")                                    \
+	X(prefill_beside, CHEAPER, PROMPT, CHAIN_KEYS, OTHER_CONTEXTS,                             \
+		"the same, while other prompts are read")                                          \
 	X(prefill_pairs, RAMP, PROMPT, TILE_PAIRS, NONE, "queries and keys, in whole tiles")       \
 	X(prefill_half, DEARER, PROMPT, PAIRS, TILE_PAIRS,                                         \
 		"the same, in tiles at least half full")                                           \
@@ -126,15 +129,17 @@ enum operation_variable {
 	OPERATION_VARIABLE_OTHERS,	   /* context of the other rows */
 	OPERATION_VARIABLE_CONTEXT_MANY,   /* decode context of those, or of that */
 	OPERATION_VARIABLE_DECODE_ROWS,
-	OPERATION_VARIABLE_LONG_STEP,	/* 1 where a row is long or shared tokens are read once */
-	OPERATION_VARIABLE_LONG_ROWS,	/* decode rows of such a step */
-	OPERATION_VARIABLE_KEYS,	/* longest context of a prompt token */
-	OPERATION_VARIABLE_EVEN_KEYS,	/* keys a multiprocessor walks through, spread evenly */
-	OPERATION_VARIABLE_CHAIN_KEYS,	/* keys of the longest chain of tiles */
-	OPERATION_VARIABLE_CHAIN_WHOLE, /* the same where tiles fill half the GPU */
-	OPERATION_VARIABLE_PAIRS,	/* of a query and a key */
-	OPERATION_VARIABLE_TILE_PAIRS,	/* the same of whole tiles */
-	OPERATION_VARIABLE_TILES,	/* of PREFILL_QUERY_TILE queries */
+	OPERATION_VARIABLE_LONG_STEP,  /* 1 where a row is long or shared tokens are read once */
+	OPERATION_VARIABLE_LONG_ROWS,  /* decode rows of such a step */
+	OPERATION_VARIABLE_KEYS,       /* longest context of a prompt token */
+	OPERATION_VARIABLE_EVEN_KEYS,  /* keys a multiprocessor walks through, spread evenly */
+	OPERATION_VARIABLE_CHAIN_KEYS, /* keys of the longest chain of tiles */
+	OPERATION_VARIABLE_HALF_CHAIN_KEYS, /* the same, tiles at most half full by half */
+	OPERATION_VARIABLE_OTHER_CONTEXTS,  /* of the prompts but the longest, less what they share;
+					       0: not known */
+	OPERATION_VARIABLE_PAIRS,	    /* of a query and a key */
+	OPERATION_VARIABLE_TILE_PAIRS,	    /* the same of whole tiles */
+	OPERATION_VARIABLE_TILES,	    /* of PREFILL_QUERY_TILE queries */
 	OPERATION_VARIABLE_HOST_GRAPH,
 	OPERATION_VARIABLE_HOST_EAGER,
 	OPERATION_VARIABLE_HOST_AHEAD,

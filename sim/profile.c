@@ -14,7 +14,7 @@ extern const uint32_t sim_profiles_count;
 
 #define PROFILE_SCHEMA "quire-gpu-1"
 #define CALIBRATED_FORM "quire-calibrated-" /* the same numbers mean other prices in each */
-#define CALIBRATED_SCHEMA CALIBRATED_FORM "3"
+#define CALIBRATED_SCHEMA CALIBRATED_FORM "4"
 
 uint32_t gpu_profile_count(void)
 {

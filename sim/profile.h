@@ -18,7 +18,7 @@
 
    A rate in GB/s is bytes per nanosecond, one in TFLOP/s a thousand FLOPs per nanosecond.
 
-   A profile that `quire calibrate` made is of another kind (schema quire-calibrated-3): for one
+   A profile that `quire calibrate` made is of another kind (schema quire-calibrated-4): for one
    model and one number of ranks alone, it prices a step by operations (sim/operation_prices.h). The
    prices were fitted to steps measured on the GPU. It says which steps these were and how far off
    its prices are, and its prices obey the laws of sim/profile_laws.h. */

@@ -47,8 +47,11 @@ static bool may_lack(uint32_t column)
 	return column == STEP_COLUMN_waiting || column == STEP_COLUMN_decode_longest_context ||
 	       column == STEP_COLUMN_prefill_longest_context ||
 	       column == STEP_COLUMN_prefill_tiles || column == STEP_COLUMN_prefill_tile_keys ||
-	       column == STEP_COLUMN_prefill_chain_keys || column == STEP_COLUMN_shared_tokens ||
-	       column == STEP_COLUMN_reread_tokens || column == STEP_COLUMN_repeat_tokens;
+	       column == STEP_COLUMN_prefill_chain_keys ||
+	       column == STEP_COLUMN_prefill_half_chain_keys ||
+	       column == STEP_COLUMN_prefill_context_tokens ||
+	       column == STEP_COLUMN_shared_tokens || column == STEP_COLUMN_reread_tokens ||
+	       column == STEP_COLUMN_repeat_tokens;
 }
 
 static enum status find_columns(struct tape_deck *deck, struct error *error)
@@ -241,6 +244,7 @@ static bool is_known(const struct tape *tape, const uint64_t *here, uint32_t col
 	case STEP_COLUMN_waiting:
 		return false;
 	case STEP_COLUMN_prefill_chain_keys:
+	case STEP_COLUMN_prefill_half_chain_keys:
 		return here[column] > 0 || here[STEP_COLUMN_prefill_tiles] == 0;
 	case STEP_COLUMN_repeat_tokens:
 		return here[column] > 0 || tape->knows_readers;

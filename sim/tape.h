@@ -8,11 +8,12 @@
    the recorded starts and durations as long as the engine's decisions equal the recorded ones. The
    first step with different counts, or beyond the tape's end, is a STATUS_VERDICT that names step
    and column. `waiting` is not compared, since it depends on how far the replay has read ahead, nor
-   are prefill_chain_keys and repeat_tokens where the replay does not know the GPU (tape_set_gpu()).
+   are prefill_chain_keys, prefill_half_chain_keys and repeat_tokens where the replay does not know
+   the GPU (tape_set_gpu()).
 
    A tape of an older engine may lack the counts shared_tokens, reread_tokens, repeat_tokens,
-   decode_longest_context, prefill_longest_context, prefill_tiles, prefill_tile_keys and
-   prefill_chain_keys; these are then not compared.
+   decode_longest_context, prefill_longest_context, prefill_context_tokens, prefill_tiles,
+   prefill_tile_keys, prefill_chain_keys and prefill_half_chain_keys; these are then not compared.
 
    The tape is streamed, a row at a time. Columns are found by name, and additional ones are
    ignored. A malformed row is a STATUS_INPUT with file, line and column. So are times that no run

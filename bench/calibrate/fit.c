@@ -6,7 +6,6 @@
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
-#include "engine/shape/kernel_tiles.h"
 #include "sim/price_by_operations.h"
 #include "sim/profile_laws.h"
 #include "sim/step_price.h"
@@ -107,9 +106,10 @@ static const struct {
 	PARTS(kv_long, once),
 	PARTS(kv_long_rows, once),
 	PARTS(prefill_walk, once),
-	PARTS(prefill_whole, once),
 	PARTS(prefill_even, even_parts),
 	PARTS(prefill_chain, once),
+	PARTS(prefill_half_chain, once),
+	PARTS(prefill_beside, whole),
 	PARTS(prefill_pairs, pair_parts),
 	PARTS(prefill_half, half_parts),
 	PARTS(prefill_tiles, once),
@@ -146,6 +146,7 @@ static void set_logged_parts(struct operation_prices *prices, const struct calib
 		OPERATION_TERM_kv_each_far, OPERATION_TERM_kv_again, OPERATION_TERM_kv_merge,
 		OPERATION_TERM_kv_first, OPERATION_TERM_kv_late, OPERATION_TERM_kv_long,
 		OPERATION_TERM_kv_long_rows, OPERATION_TERM_prefill_chain,
+		OPERATION_TERM_prefill_half_chain, OPERATION_TERM_prefill_beside,
 		OPERATION_TERM_prefill_half, OPERATION_TERM_eager_tiles,
 		OPERATION_TERM_eager_mixed_tokens};
 	struct operation_parts *beside = &prices->terms[OPERATION_TERM_kv_beside];
@@ -315,24 +316,6 @@ static void join_parts(struct system *system)
 	}
 }
 
-/* Decode rows of which all but one have a few tokens in the second split of attention that they
-   share with no other row. A plan has them, since its rows are equally long, and they take up to a
-   fifth longer than ragged rows, which other batches have. They are judged by the errors, but
-   nothing is fitted to them. */
-static bool is_lockstep(const struct calibrate_point *point)
-{
-	const struct step_counts *counts = &point->counts;
-	uint64_t others = counts->decode_rows - 1;
-
-	if (counts->prefill_rows > 0 || counts->decode_rows < 2) {
-		return false;
-	}
-	uint64_t read = counts->decode_longest_context + counts->shared_tokens;
-	uint64_t tokens =
-		counts->decode_context_tokens - u64_min(counts->decode_context_tokens, read);
-	return tokens > DECODE_SPLIT * others && tokens < (DECODE_SPLIT + 48) * others;
-}
-
 static void open_system(struct system *system, bool is_host, const struct operation_prices *prices,
 	const struct operation_floors *floors, const struct calibrate_points *points)
 {
@@ -352,7 +335,7 @@ static void open_system(struct system *system, bool is_host, const struct operat
 	system->huber = memory_take(points->count, sizeof(double));
 	system->price = memory_take(system->count, sizeof(double));
 	for (size_t i = 0; i < points->count; i++) {
-		if (!points->points[i].is_held_out && !is_lockstep(&points->points[i])) {
+		if (!points->points[i].is_held_out) {
 			add_point(system, prices, floors, &points->points[i]);
 		}
 	}
@@ -601,14 +584,22 @@ void calibrate_prices(struct operation_prices *out, const struct calibrate_point
 
 /* ---- fitted and held out ---- */
 
-/* A hash of a step's counts, independent of its position in the table. repeat_tokens, which older
-   tables lack, is not in it: so the same steps are held out of a table with and without it. */
+/* Whether a count takes part in the choice of held-out steps. Those that older tables lack do not,
+   so that the same steps are held out of a table with and without them. */
+static bool is_of_choice(size_t offset)
+{
+	return offset != offsetof(struct step_counts, repeat_tokens) &&
+	       offset != offsetof(struct step_counts, prefill_context_tokens) &&
+	       offset != offsetof(struct step_counts, prefill_half_chain_keys);
+}
+
+/* A hash of a step's counts, independent of its position in the table. */
 static uint64_t hash_of(const struct calibrate_point *point, uint64_t seed)
 {
 	uint64_t hash = counter_key(seed, PURPOSE_HELD_OUT);
 
 #define HASH_COUNT(name)                                                                           \
-	if (offsetof(struct step_counts, name) != offsetof(struct step_counts, repeat_tokens)) {   \
+	if (is_of_choice(offsetof(struct step_counts, name))) {                                    \
 		hash = counter_hash(hash, point->counts.name);                                     \
 	}
 	CALIBRATE_POINT_LIST(HASH_COUNT)
@@ -616,8 +607,8 @@ static uint64_t hash_of(const struct calibrate_point *point, uint64_t seed)
 	return counter_hash(hash, point->ahead);
 }
 
-/* Chooses the held-out steps. For each count, one step with its largest value is always fitted,
-   since the prices beyond it are a guess. */
+/* Chooses the held-out steps. For each count of the choice, one step with its largest value is
+   always fitted, since the prices beyond it are a guess. */
 static void hold_out(struct calibrate_points *points, uint64_t seed)
 {
 	struct calibrate_point *all = points->points;
@@ -635,7 +626,8 @@ static void hold_out(struct calibrate_points *points, uint64_t seed)
 		bool is_larger = count > most || (count == most && hash[i] > hash[largest_at]);    \
 		largest_at = is_larger ? i : largest_at;                                           \
 	}                                                                                          \
-	all[largest_at].is_held_out = false;
+	all[largest_at].is_held_out =                                                              \
+		all[largest_at].is_held_out && !is_of_choice(offsetof(struct step_counts, name));
 	CALIBRATE_POINT_LIST(KEEP_LARGEST)
 #undef KEEP_LARGEST
 	free(hash);

@@ -57,6 +57,8 @@ static const bool may_lack[COLUMN_COUNT] = {
 	[COLUMN_prefill_tiles] = true,
 	[COLUMN_prefill_tile_keys] = true,
 	[COLUMN_prefill_chain_keys] = true,
+	[COLUMN_prefill_half_chain_keys] = true,
+	[COLUMN_prefill_context_tokens] = true,
 	[COLUMN_shared_tokens] = true,
 	[COLUMN_decode_longest_context] = true,
 };
@@ -233,9 +235,15 @@ static int compare_kinds(const struct calibrate_point *left, const struct calibr
 	order = order != 0
 			? order
 			: compare_u64(coarse(a->prefill_tile_keys), coarse(b->prefill_tile_keys));
-	return order != 0
-		       ? order
-		       : compare_u64(coarse(a->prefill_chain_keys), coarse(b->prefill_chain_keys));
+	order = order != 0
+			? order
+			: compare_u64(coarse(a->prefill_chain_keys), coarse(b->prefill_chain_keys));
+	order = order != 0 ? order
+			   : compare_u64(coarse(a->prefill_half_chain_keys),
+				     coarse(b->prefill_half_chain_keys));
+	return order != 0 ? order
+			  : compare_u64(coarse(a->prefill_context_tokens),
+				    coarse(b->prefill_context_tokens));
 }
 
 static int compare_points(const void *a, const void *b)
@@ -296,7 +304,7 @@ static struct calibrate_point joined(
 {
 	struct calibrate_point point = points[(count - 1) / 2]; /* they are in order of time */
 	uint64_t context = 0, pairs = 0, shared = 0, reread = 0, repeat = 0, longest = 0;
-	uint64_t keys = 0, tile_keys = 0, chain_keys = 0;
+	uint64_t keys = 0, tile_keys = 0, chain_keys = 0, half_chain_keys = 0, contexts = 0;
 
 	point.samples = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -309,6 +317,8 @@ static struct calibrate_point joined(
 		keys += points[i].counts.prefill_longest_context;
 		tile_keys += points[i].counts.prefill_tile_keys;
 		chain_keys += points[i].counts.prefill_chain_keys;
+		half_chain_keys += points[i].counts.prefill_half_chain_keys;
+		contexts += points[i].counts.prefill_context_tokens;
 		longest += points[i].counts.decode_longest_context;
 	}
 	point.counts.decode_context_tokens = context / count;
@@ -319,6 +329,8 @@ static struct calibrate_point joined(
 	point.counts.prefill_longest_context = keys / count;
 	point.counts.prefill_tile_keys = tile_keys / count;
 	point.counts.prefill_chain_keys = chain_keys / count;
+	point.counts.prefill_half_chain_keys = half_chain_keys / count;
+	point.counts.prefill_context_tokens = contexts / count;
 	point.counts.decode_longest_context = longest / count;
 	point.elapsed_ns =
 		middle_of(points, count, offsetof(struct calibrate_point, elapsed_ns), scratch);

@@ -34,7 +34,9 @@
 	X(prefill_longest_context)                                                                 \
 	X(prefill_tiles)                                                                           \
 	X(prefill_tile_keys)                                                                       \
-	X(prefill_chain_keys)
+	X(prefill_chain_keys)                                                                      \
+	X(prefill_half_chain_keys)                                                                 \
+	X(prefill_context_tokens)
 
 enum { CALIBRATE_HEAT_DECAYS = 7 };
 

@@ -25,6 +25,8 @@
 	X(prefill_tiles, false)                                                                    \
 	X(prefill_tile_keys, false)                                                                \
 	X(prefill_chain_keys, false)                                                               \
+	X(prefill_half_chain_keys, false)                                                          \
+	X(prefill_context_tokens, false)                                                           \
 	X(shared_tokens, false)                                                                    \
 	X(reread_tokens, false)                                                                    \
 	X(repeat_tokens, false)

@@ -12,8 +12,8 @@
        optional  phase, prefill_rows (else 1 where there are prompt tokens), sampled_rows (else a
 		 token for each row), prefill_attention_pairs (else of whole prompts of equal
 		 length), decode_longest_context, prefill_longest_context, prefill_tiles,
-		 prefill_tile_keys, prefill_chain_keys, shared_tokens, reread_tokens,
-		 repeat_tokens
+		 prefill_tile_keys, prefill_chain_keys, prefill_half_chain_keys,
+		 prefill_context_tokens, shared_tokens, reread_tokens, repeat_tokens
 
    Other columns are not read. Rows and tokens of a step are below 2^32, other numbers at most
    2^52; a log has at least one step and at most STEP_LOG_STEPS_MAX. */

@@ -1,6 +1,7 @@
 #include "engine/batch.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/integer.h"
@@ -42,53 +43,113 @@ static uint32_t naive_ends(const struct drawn *drawn, uint32_t *ends)
 	return tiles;
 }
 
-static uint32_t ends_of(const struct drawn *drawn, uint32_t *ends)
+static uint32_t tiles_of(const struct drawn *drawn, uint32_t *tiles)
 {
-	uint32_t tiles = 0;
+	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < drawn->prompts; i++) {
-		tiles += prefill_tile_ends(ends + tiles, drawn->first[i], drawn->count[i]);
+		count += prefill_tiles_list(tiles + count, drawn->first[i], drawn->count[i]);
 	}
-	prefill_tiles_sort(ends, tiles);
-	return tiles;
+	prefill_tiles_sort(tiles, count);
+	return count;
 }
 
 static uint64_t chain_of(const struct drawn *drawn)
 {
-	uint32_t ends[TILES_MAX];
-	uint32_t tiles = ends_of(drawn, ends);
+	uint32_t tiles[TILES_MAX];
+	uint32_t count = tiles_of(drawn, tiles);
 
-	return prefill_chain_keys(ends, tiles, &drawn->spread);
+	return prefill_chain_keys(tiles, count, &drawn->spread);
 }
 
-/* The same, dealt one by one: to the first multiprocessor, the second and so on, and back again. */
+static uint64_t half_chain_of(const struct drawn *drawn)
+{
+	uint32_t tiles[TILES_MAX];
+	uint32_t count = tiles_of(drawn, tiles);
+	uint64_t longest = 0, alone = 0;
+
+	for (uint32_t i = 0; i < drawn->prompts; i++) {
+		longest = u64_max(longest, drawn->first[i] + drawn->count[i]);
+		alone = u64_max(alone, prefill_half_chain_of_prompt(
+					       drawn->first[i], drawn->count[i], &drawn->spread));
+	}
+	return prefill_half_chain_keys(tiles, count, longest, alone, &drawn->spread);
+}
+
+/* Work dealt one by one: to the first multiprocessor, the second and so on, and back again. */
 static uint64_t naive_chain(
-	const uint32_t *ends, uint32_t tiles, const struct prefill_spread *spread)
+	const uint32_t *work, uint32_t tiles, const struct prefill_spread *spread)
 {
 	uint64_t load[PROCESSORS_MAX] = {0}, most = 0;
 	uint32_t all = spread->multiprocessors;
 
 	for (uint32_t i = 0; i < tiles * spread->heads; i++) {
 		uint32_t at = i / all % 2 == 0 ? i % all : all - 1 - i % all;
-		load[at] += ends[i / spread->heads];
+		load[at] += work[i / spread->heads];
 		most = u64_max(most, load[at]);
 	}
 	return most;
 }
 
+static int compare_falling(const void *a, const void *b)
+{
+	const uint32_t *left = a, *right = b;
+
+	return (*left < *right) - (*left > *right);
+}
+
+/* Halves of keys that each tile counts, query by query: both halves of one that is more than half
+   full. */
+static uint32_t naive_work(const struct drawn *drawn, uint32_t prompt, uint32_t *work)
+{
+	uint32_t tiles = 0, count = drawn->count[prompt];
+
+	for (uint32_t j = 0; j < count; j++) {
+		bool is_last = j + 1 == count;
+		if (j % 128 == 127 || is_last) {
+			work[tiles++] = (drawn->first[prompt] + j + 1) * (j % 128 >= 64 ? 2 : 1);
+		}
+	}
+	return tiles;
+}
+
+/* All tiles in falling order of their work, or the tiles of one prompt, its last one first. */
+static uint64_t naive_half_chain(const struct drawn *drawn)
+{
+	uint32_t work[TILES_MAX], tiles = 0;
+	uint64_t most = 0, longest = 0;
+
+	for (uint32_t i = 0; i < drawn->prompts; i++) {
+		uint32_t own[TILES_MAX], backwards[TILES_MAX];
+		uint32_t count = naive_work(drawn, i, own);
+		for (uint32_t j = 0; j < count; j++) {
+			backwards[j] = own[count - 1 - j];
+			work[tiles++] = own[j];
+		}
+		most = u64_max(most, naive_chain(backwards, count, &drawn->spread));
+		longest = u64_max(longest, drawn->first[i] + drawn->count[i]);
+	}
+	if (2 * tiles * drawn->spread.heads <= drawn->spread.multiprocessors) {
+		return (longest + 1) / 2;
+	}
+	qsort(work, tiles, sizeof(work[0]), compare_falling);
+	return (u64_max(most, naive_chain(work, tiles, &drawn->spread)) + 1) / 2;
+}
+
 /* At least the longest tile and the mean, and at most the mean and a tile. */
 static void body_bounds(struct prop *prop, const void *context)
 {
-	uint32_t ends[TILES_MAX], naive[TILES_MAX];
+	uint32_t tiles[TILES_MAX], ends[TILES_MAX], naive[TILES_MAX];
 	uint64_t keys = 0, all = 0;
 	struct drawn drawn;
 
 	(void)context;
 	draw(prop, &drawn);
-	uint32_t tiles = ends_of(&drawn, ends), naive_tiles = naive_ends(&drawn, naive),
+	uint32_t count = tiles_of(&drawn, tiles), naive_count = naive_ends(&drawn, naive),
 		 counted = 0;
-	require_equal(tiles, naive_tiles);
-	for (uint32_t i = 0; i < tiles; i++) {
+	require_equal(count, naive_count);
+	for (uint32_t i = 0; i < count; i++) {
+		ends[i] = tiles[i] >> 1;
 		require(i == 0 || ends[i] <= ends[i - 1], "keys rise at tile %u", i);
 		keys += ends[i];
 		all += naive[i];
@@ -98,9 +159,9 @@ static void body_bounds(struct prop *prop, const void *context)
 		counted += (uint32_t)prefill_tile_count(drawn.count[i]);
 		all -= prefill_tile_keys(drawn.first[i], drawn.count[i]);
 	}
-	require_equal(counted, tiles);
+	require_equal(counted, count);
 	require_equal(all, 0);
-	uint64_t chain = prefill_chain_keys(ends, tiles, &drawn.spread);
+	uint64_t chain = prefill_chain_keys(tiles, count, &drawn.spread);
 	require(chain >= ends[0], "shorter than the longest tile");
 	require(chain * drawn.spread.multiprocessors >= keys * drawn.spread.heads,
 		"less than the mean");
@@ -108,7 +169,10 @@ static void body_bounds(struct prop *prop, const void *context)
 			keys * drawn.spread.heads +
 				(uint64_t)ends[0] * drawn.spread.multiprocessors,
 		"more than the mean and a tile");
-	require_equal(chain, naive_chain(ends, tiles, &drawn.spread));
+	require_equal(chain, naive_chain(ends, count, &drawn.spread));
+	uint64_t half = half_chain_of(&drawn);
+	require_equal(half, naive_half_chain(&drawn));
+	require(2 * half >= ends[0], "shorter than half of the longest tile");
 }
 
 Test(prefill_tiles, a_chain_is_what_the_busiest_multiprocessor_is_dealt)
@@ -125,7 +189,7 @@ static void body_rises(struct prop *prop, const void *context)
 
 	(void)context;
 	draw(prop, &drawn);
-	uint64_t before = chain_of(&drawn);
+	uint64_t before = chain_of(&drawn), half_before = half_chain_of(&drawn);
 	uint32_t i = prop_below(prop, drawn.prompts);
 	switch (prop_below(prop, 4)) {
 	case 0:
@@ -144,6 +208,9 @@ static void body_rises(struct prop *prop, const void *context)
 	uint64_t after = chain_of(&drawn);
 	require(after >= before, "%llu keys before, %llu of more work", (unsigned long long)before,
 		(unsigned long long)after);
+	uint64_t half_after = half_chain_of(&drawn);
+	require(half_after >= half_before, "%llu keys by half before, %llu of more work",
+		(unsigned long long)half_before, (unsigned long long)half_after);
 }
 
 Test(prefill_tiles, a_chain_never_falls_with_more_work)
@@ -163,6 +230,18 @@ static void body_prompt(struct prop *prop, const void *context)
 	drawn.prompts = 1;
 	require_equal(prefill_chain_of_prompt(drawn.first[0], drawn.count[0], &drawn.spread),
 		chain_of(&drawn));
+	uint32_t work[TILES_MAX], tiles = naive_work(&drawn, 0, work);
+	uint64_t half = prefill_half_chain_of_prompt(drawn.first[0], drawn.count[0], &drawn.spread);
+	for (uint32_t i = 0; i < tiles / 2; i++) { /* the last one first */
+		uint32_t held = work[i];
+		work[i] = work[tiles - 1 - i];
+		work[tiles - 1 - i] = held;
+	}
+	uint64_t halved = 2 * tiles * drawn.spread.heads <= drawn.spread.multiprocessors;
+	uint64_t naive =
+		halved ? drawn.first[0] + drawn.count[0] : naive_chain(work, tiles, &drawn.spread);
+	require_equal(half, (naive + 1) / 2);
+	require(half <= half_chain_of(&drawn), "more than beside nothing");
 }
 
 Test(prefill_tiles, of_one_prompt_the_chain_is_that_of_its_tiles)
@@ -178,23 +257,31 @@ Test(prefill_tiles, equal_tiles_are_rounds)
 	const struct prefill_spread spread = {.heads = 16, .multiprocessors = 132};
 
 	for (uint32_t tiles = 1; tiles < 100; tiles++) {
-		uint32_t ends[100];
+		uint32_t full[100], half[100];
 		for (uint32_t i = 0; i < tiles; i++) {
-			ends[i] = 700;
+			full[i] = prefill_tile(700, true);
+			half[i] = prefill_tile(700, false);
 		}
-		cr_assert_eq(
-			prefill_chain_keys(ends, tiles, &spread), (tiles * 16 + 131) / 132 * 700);
+		uint32_t rounds = (tiles * 16 + 131) / 132;
+		bool is_halved = tiles <= 4;
+		cr_assert_eq(prefill_chain_keys(full, tiles, &spread), rounds * 700);
+		cr_assert_eq(prefill_chain_keys(half, tiles, &spread), rounds * 700);
+		cr_assert_eq(prefill_half_chain_keys(full, tiles, 700, 0, &spread),
+			rounds * (is_halved ? 350 : 700));
+		cr_assert_eq(prefill_half_chain_keys(half, tiles, 700, 0, &spread), rounds * 350);
 	}
 }
 
 Test(prefill_tiles, without_a_known_spread_there_is_no_chain)
 {
 	static const struct prefill_spread unknown[] = {{0, 0}, {16, 0}, {0, 132}};
-	static const uint32_t ends[] = {900, 700};
+	static const uint32_t tiles[] = {1800, 1400};
 
 	for (uint32_t i = 0; i < 3; i++) {
-		cr_assert_eq(prefill_chain_keys(ends, 2, &unknown[i]), 0);
+		cr_assert_eq(prefill_chain_keys(tiles, 2, &unknown[i]), 0);
 		cr_assert_eq(prefill_chain_of_prompt(100, 500, &unknown[i]), 0);
+		cr_assert_eq(prefill_half_chain_keys(tiles, 2, 900, 0, &unknown[i]), 0);
+		cr_assert_eq(prefill_half_chain_of_prompt(100, 500, &unknown[i]), 0);
 	}
 	cr_assert_eq(prefill_tile_keys(500, 0), 0);
 }

@@ -10,11 +10,10 @@ Test(step_record, columns_are_named_in_order)
 	cr_expect_str_eq(STEP_COLUMNS,
 		"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode\tdecode_rows\tprefill_rows\t"
 		"prefill_tokens\tcached_tokens\tdecode_context_tokens\tdecode_longest_context\t"
-		"prefill_attention_pairs\tprefill_longest_context\tprefill_tiles\t"
-		"prefill_tile_keys\tprefill_chain_keys\tsampled_rows\trunning\twaiting\tused_"
-		"blocks\t"
-		"shared_tokens\treread_tokens\trepeat_tokens\tcached_free_blocks\tfree_"
-		"blocks\tpreemptions");
+		"prefill_attention_pairs\tprefill_longest_context\tprefill_context_tokens\t"
+		"prefill_tiles\tprefill_tile_keys\tprefill_chain_keys\tprefill_half_chain_keys\t"
+		"sampled_rows\trunning\twaiting\tused_blocks\tshared_tokens\treread_tokens\t"
+		"repeat_tokens\tcached_free_blocks\tfree_blocks\tpreemptions");
 	cr_expect_str_eq(step_column_names[STEP_COLUMN_step], "step");
 	cr_expect_str_eq(step_column_names[STEP_COLUMN_preemptions], "preemptions");
 	require_equal(STEP_COLUMN_preemptions, STEP_COLUMN_COUNT - 1);

@@ -174,6 +174,7 @@ static void check_counts(const struct batch *batch)
 	uint64_t tokens = 0;
 	uint64_t pairs = 0;
 	uint64_t keys = 0;
+	uint64_t contexts = 0;
 	uint64_t tiles = 0;
 	uint64_t tile_keys = 0;
 	uint64_t sampled = 0;
@@ -190,6 +191,7 @@ static void check_counts(const struct batch *batch)
 		}
 		tokens += count;
 		keys = end > keys ? end : keys;
+		contexts += end;
 		for (uint32_t position = end - count; position < end; position++) {
 			bool ends_tile =
 				position + 1 == end || (position - (end - count)) % 128 == 127;
@@ -203,9 +205,15 @@ static void check_counts(const struct batch *batch)
 	require_equal(counts->prefill_tokens, tokens);
 	require_equal(counts->prefill_attention_pairs, pairs);
 	require_equal(counts->prefill_longest_context, keys);
+	require_equal(counts->prefill_context_tokens, contexts);
 	require_equal(counts->prefill_tiles, tiles);
 	require_equal(counts->prefill_tile_keys, tile_keys);
 	/* The engine knows what its runner spreads tiles over. */
+	require(2 * counts->prefill_half_chain_keys >= keys &&
+			counts->prefill_half_chain_keys <= counts->prefill_chain_keys,
+		"a chain of %llu keys by half, %llu whole and a tile of %llu",
+		(unsigned long long)counts->prefill_half_chain_keys,
+		(unsigned long long)counts->prefill_chain_keys, (unsigned long long)keys);
 	require(counts->prefill_chain_keys >= keys, "a chain of %llu keys, and a tile of %llu",
 		(unsigned long long)counts->prefill_chain_keys, (unsigned long long)keys);
 	require_equal(counts->sampled_rows, sampled);

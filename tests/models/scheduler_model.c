@@ -353,6 +353,54 @@ static uint64_t longest_chain(const struct scheduler_model *model)
 	return longest;
 }
 
+/* Halves of keys: a tile counts both where it is more than half full. All tiles in falling order of
+   that, and the tiles of each prompt alone, its last one first. */
+static uint64_t longest_half_chain(const struct scheduler_model *model)
+{
+	static uint64_t work[MODEL_TILES], loads[MODEL_HEADS * MODEL_TILES];
+	uint64_t most = 0, longest = 0, heads = model->spread.heads;
+	uint32_t all = model->spread.multiprocessors, tiles = 0;
+
+	for (uint32_t i = 0; i < model->row_count; i++) {
+		const struct model_row *row = &model->rows[i];
+		uint32_t own = row->is_decode ? 0 : (row->count + 127) / 128;
+		memset(loads, 0, sizeof(loads));
+		longest = row->is_decode ? longest : u64_max(longest, row->first + row->count);
+		for (uint32_t j = 0; j < own; j++) {
+			uint32_t begin = (own - 1 - j) * 128;
+			uint32_t end = begin + 128 < row->count ? begin + 128 : row->count;
+			uint64_t each = row->first + end;
+			each *= end - begin > 64 ? 2 : 1;
+			require(tiles < MODEL_TILES, "too many tiles");
+			work[tiles++] = each;
+			for (uint64_t place = j * heads; place < (j + 1) * heads; place++) {
+				uint64_t turn = place % all;
+				turn = place / all % 2 == 0 ? turn : all - 1 - turn;
+				loads[turn] += each;
+				most = u64_max(most, loads[turn]);
+			}
+		}
+	}
+	if (2 * tiles * heads <= all) {
+		return (longest + 1) / 2;
+	}
+	memset(loads, 0, sizeof(loads));
+	for (uint32_t place = 0, at = 0; place < tiles * heads; place++) {
+		if (place % heads == 0) {
+			at = 0;
+			for (uint32_t i = 1; i < tiles; i++) {
+				at = work[i] > work[at] ? i : at;
+			}
+		}
+		uint32_t turn = place % all;
+		turn = place / all % 2 == 0 ? turn : all - 1 - turn;
+		loads[turn] += work[at];
+		most = u64_max(most, loads[turn]);
+		work[at] = (place + 1) % heads == 0 ? 0 : work[at];
+	}
+	return (most + 1) / 2;
+}
+
 static void count_rows(struct scheduler_model *model)
 {
 	struct step_counts *counts = &model->counts;
@@ -370,6 +418,7 @@ static void count_rows(struct scheduler_model *model)
 		counts->prefill_tokens += row->count;
 		counts->prefill_longest_context =
 			u64_max(counts->prefill_longest_context, row->first + row->count);
+		counts->prefill_context_tokens += row->first + row->count;
 		for (uint32_t token = row->first; token < row->first + row->count; token++) {
 			bool is_last = token + 1 == row->first + row->count;
 			counts->prefill_attention_pairs += token + 1;
@@ -380,6 +429,7 @@ static void count_rows(struct scheduler_model *model)
 		}
 	}
 	counts->prefill_chain_keys = longest_chain(model);
+	counts->prefill_half_chain_keys = longest_half_chain(model);
 	counts->running = model->running.count;
 	counts->waiting = model->waiting.count;
 	counts->used_blocks = model->config.kv_block_count - model->blocks.free_count;

@@ -192,6 +192,7 @@ static void require_counts(const struct step_counts *counts, const struct vllm_s
 		own.prefill_rows++;
 		own.prefill_tokens += row->count;
 		own.prefill_longest_context = u64_max(own.prefill_longest_context, context);
+		own.prefill_context_tokens += context;
 		for (uint64_t token = row->first; token < context; token++) {
 			bool ends_tile = token + 1 == context || (token - row->first) % 128 == 127;
 			own.prefill_attention_pairs += token + 1;
@@ -206,6 +207,7 @@ static void require_counts(const struct step_counts *counts, const struct vllm_s
 	require_equal(counts->prefill_tokens, own.prefill_tokens);
 	require_equal(counts->prefill_attention_pairs, own.prefill_attention_pairs);
 	require_equal(counts->prefill_longest_context, own.prefill_longest_context);
+	require_equal(counts->prefill_context_tokens, own.prefill_context_tokens);
 	require_equal(counts->prefill_tiles, own.prefill_tiles);
 	require_equal(counts->prefill_tile_keys, own.prefill_tile_keys);
 	require_equal(counts->sampled_rows, own.sampled_rows);

@@ -73,18 +73,25 @@ static void count_shared(const struct drawn_step *step, struct step_counts *coun
 
 static void count_tiles(const struct drawn_step *step, struct step_counts *counts)
 {
-	static uint32_t ends[TILES_MAX];
+	static uint32_t tiles[TILES_MAX];
 	uint32_t count = 0;
+	uint64_t longest = 0, alone = 0;
 
 	for (uint32_t i = 0; i < step->prompt_count; i++) {
 		const struct drawn_prompt *prompt = &step->prompts[i];
 		counts->prefill_tile_keys += prefill_tile_keys(prompt->prefix, prompt->tokens);
-		count += prefill_tile_ends(
-			ends + count, (uint32_t)prompt->prefix, (uint32_t)prompt->tokens);
+		counts->prefill_context_tokens += prompt->prefix + prompt->tokens;
+		longest = u64_max(longest, prompt->prefix + prompt->tokens);
+		alone = u64_max(alone, prefill_half_chain_of_prompt(
+					       prompt->prefix, prompt->tokens, &step->spread));
+		count += prefill_tiles_list(
+			tiles + count, (uint32_t)prompt->prefix, (uint32_t)prompt->tokens);
 	}
 	counts->prefill_tiles = count;
-	prefill_tiles_sort(ends, count);
-	counts->prefill_chain_keys = prefill_chain_keys(ends, count, &step->spread);
+	prefill_tiles_sort(tiles, count);
+	counts->prefill_chain_keys = prefill_chain_keys(tiles, count, &step->spread);
+	counts->prefill_half_chain_keys =
+		prefill_half_chain_keys(tiles, count, longest, alone, &step->spread);
 }
 
 static struct step_counts counts_of(const struct drawn_step *step)
@@ -480,7 +487,9 @@ static struct step_counts grid_counts(const struct subject *subject, uint64_t ro
 		.prefill_longest_context = tokens > 0 ? prefix + tokens : 0,
 		.prefill_tiles = prefill_tile_count(tokens),
 		.prefill_tile_keys = prefill_tile_keys(prefix, tokens),
+		.prefill_context_tokens = tokens > 0 ? prefix + tokens : 0,
 		.prefill_chain_keys = prefill_chain_of_prompt(prefix, tokens, &spread),
+		.prefill_half_chain_keys = prefill_half_chain_of_prompt(prefix, tokens, &spread),
 		.sampled_rows = rows + (tokens > 0),
 	};
 }
@@ -726,7 +735,7 @@ Test(profile_laws, a_profile_that_breaks_one_is_refused)
 		{"\"hull\"", "\"cells\":\t[[", "\"cells\":\t[[32, ", "hull.cells: found an array"},
 		{"\"hull\"", "\"largest\"", "\"larges\"", "hull.largest: found nothing"},
 		{"\"residuals\"", "\"held_out\"", "\"held\"", "residuals.held_out: found nothing"},
-		{"\"schema\"", "quire-calibrated-3", "quire-calibrated-2",
+		{"\"schema\"", "quire-calibrated-4", "quire-calibrated-3",
 			"make the profile again from its points"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

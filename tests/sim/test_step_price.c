@@ -48,6 +48,9 @@ static void draw_counts(struct prop *prop, struct step_counts *counts)
 		counts->repeat_tokens = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 9000) : 0;
 	}
 	if (prop_chance(prop, 2, 3)) {
+		if (counts->decode_rows == 0 && prop_chance(prop, 1, 2)) {
+			counts->shared_tokens = prop_below(prop, 90000);
+		}
 		counts->prefill_rows = prop_range(prop, 1, prop_chance(prop, 1, 2) ? 1 : 30);
 		counts->prefill_tokens = counts->prefill_rows + prop_below(prop, 17000);
 		counts->prefill_attention_pairs =
@@ -58,6 +61,10 @@ static void draw_counts(struct prop *prop, struct step_counts *counts)
 			counts->prefill_tiles = prop_range(prop, 1, 700);
 			counts->prefill_tile_keys = prop_range(prop, 1, 9000000);
 			counts->prefill_chain_keys =
+				prop_chance(prop, 1, 2) ? prop_range(prop, 1, 900000) : 0;
+			counts->prefill_half_chain_keys =
+				prop_chance(prop, 1, 2) ? prop_range(prop, 1, 900000) : 0;
+			counts->prefill_context_tokens =
 				prop_chance(prop, 1, 2) ? prop_range(prop, 1, 900000) : 0;
 		}
 	}
@@ -453,8 +460,14 @@ static double naive_prompts(
 	double each = prompts > 1 ? keys : fmax(keys - tokens / 2, 0);
 	double chain = counts->prefill_chain_keys > 0 ? (double)counts->prefill_chain_keys
 						      : keys + fmin((rounds - 1) * each, even);
+	double half = counts->prefill_half_chain_keys > 0
+			      ? (double)counts->prefill_half_chain_keys
+			      : chain * (2 * units > processors ? 1 : 0.5);
+	double shared = counts->decode_rows > 0 ? 0 : (double)counts->shared_tokens;
+	double others = fmax(0, (double)counts->prefill_context_tokens - keys - shared);
 	*floor = 4 * pairs * 8 * 64 * 7 / (prices->limits.flop_rate * 1000);
-	return RAMP(prefill_walk, keys) + RAMP(prefill_whole, 2 * units > processors ? chain : 0) +
+	return RAMP(prefill_walk, keys) + RAMP(prefill_half_chain, half) +
+	       naive_cheaper(TERM(prefill_beside), chain, others) +
 	       naive_dearer(TERM(prefill_even), even, keys) + RAMP(prefill_chain, chain) +
 	       RAMP(prefill_pairs, walked) + naive_dearer(TERM(prefill_half), pairs, walked) +
 	       RAMP(prefill_tiles, tiles);
@@ -530,7 +543,8 @@ static struct operation_price naive_operations(
 	if (counts->decode_rows > 0 && counts->prefill_tokens > 0) {
 		decodes.prefill_rows = decodes.prefill_tokens = 0;
 		decodes.sampled_rows = counts->decode_rows;
-		prompts.decode_rows = prompts.decode_context_tokens = 0;
+		/* Who shares the shared tokens of a mixed step is not known. */
+		prompts.decode_rows = prompts.decode_context_tokens = prompts.shared_tokens = 0;
 		prompts.sampled_rows = counts->sampled_rows - counts->decode_rows;
 		double a = naive_whole(prices, &decodes, is_ahead, &roofline);
 		double b = naive_whole(prices, &prompts, is_ahead, &roofline);

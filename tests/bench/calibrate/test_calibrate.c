@@ -148,7 +148,9 @@ Test(points, each_count_tells_steps_apart)
 		.prefill_longest_context = 900,
 		.prefill_tiles = 4,
 		.prefill_tile_keys = 2000,
-		.prefill_chain_keys = 1500};
+		.prefill_chain_keys = 1500,
+		.prefill_half_chain_keys = 800,
+		.prefill_context_tokens = 1700};
 	static const size_t counts[] = {
 #define AT(name) offsetof(struct step_counts, name),
 		CALIBRATE_POINT_LIST(AT)
@@ -295,7 +297,7 @@ Test(points, steps_whose_longest_rows_differ_are_other_steps)
 /* Each count of steps that are nearly equal becomes its mean, and no other's. */
 static void body_join(struct prop *prop, const void *context)
 {
-	enum { MEANS = 9, SAMPLES = 6 };
+	enum { MEANS = 11, SAMPLES = 6 };
 	static const size_t means[MEANS] = {
 #define AT(name) offsetof(struct calibrate_point, counts.name)
 		AT(decode_context_tokens),
@@ -307,6 +309,8 @@ static void body_join(struct prop *prop, const void *context)
 		AT(prefill_longest_context),
 		AT(prefill_tile_keys),
 		AT(prefill_chain_keys),
+		AT(prefill_half_chain_keys),
+		AT(prefill_context_tokens),
 #undef AT
 	};
 	struct calibrate_points points = {0};
