@@ -266,6 +266,31 @@ Test(compare, free_blocks_are_decided_only_in_pools_of_one_size)
 	close_folders(&folders);
 }
 
+/* They follow from the rows that the other counts tell apart. */
+Test(compare, contexts_and_half_chains_of_prompts_are_no_decisions)
+{
+	const char *summary = "{\"schema\": \"quire-result-2\", \"config\": {\"kv_blocks\": 8}, "
+			      "\"result_hash\": \"aa\"}";
+	const char *a_steps = "step\tprefill_rows\tprefill_context_tokens\t"
+			      "prefill_chain_keys\tprefill_half_chain_keys\n0\t3\t5\t1\t1\n";
+	const char *other_steps = "step\tprefill_rows\tprefill_context_tokens\t"
+				  "prefill_chain_keys\tprefill_half_chain_keys\n0\t3\t6\t1\t2\n";
+	const char *chain_steps = "step\tprefill_rows\tprefill_context_tokens\t"
+				  "prefill_chain_keys\tprefill_half_chain_keys\n0\t3\t5\t2\t1\n";
+	struct folders folders;
+
+	enum status status = compare(&folders, summary, a_steps, summary, other_steps);
+	require(status == STATUS_OK, "%s", folders.error.text);
+	require_equal(folders.comparison.has_same_decisions, true);
+	cr_assert_str_eq(folders.comparison.steps.other.column, "prefill_context_tokens");
+	close_folders(&folders);
+	status = compare(&folders, summary, a_steps, summary, chain_steps);
+	require(status == STATUS_OK, "%s", folders.error.text);
+	require_equal(folders.comparison.has_same_decisions, false);
+	cr_assert_str_eq(folders.comparison.steps.decision.column, "prefill_chain_keys");
+	close_folders(&folders);
+}
+
 Test(compare, hashes_alone_decide_without_steps)
 {
 	struct folders folders;
