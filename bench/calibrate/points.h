@@ -92,10 +92,9 @@ void calibrate_points_sort(struct calibrate_points *points);
 size_t calibrate_points_group(const struct calibrate_points *points, size_t begin);
 
 /* Joins nearly equal steps into one point with the median of each time; of one or two decode rows,
-   where there are four samples and more, with the mean of those within 15 % of the median; of
-   prompts that read stored keys and values with the mean of all but the first. Rows, tokens and
-   samples must be equal; contexts, pairs and shared tokens equal to one part in 32. The result has
-   a fixed order. */
+   where there are four samples and more, with the mean of those within 15 % of the median. Rows,
+   tokens and samples must be equal; contexts, pairs and shared tokens equal to one part in 32. The
+   result has a fixed order. */
 void calibrate_points_join(struct calibrate_points *points);
 
 /* Drops joined steps that were measured only once. These were not planned, such as the step that
