@@ -10,6 +10,7 @@
 #include "bench/replay/run.h"
 #include "bench/replay/run_to_folder.h"
 #include "engine/policy.h"
+#include "engine/step_record.h"
 #include "tests/harness/files.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
@@ -278,17 +279,19 @@ static struct shares read_steps(const char *path)
 	require(file != NULL, "no %s", path);
 	require(fgets(line, sizeof(line), file) != NULL, "no header");
 	while (fgets(line, sizeof(line), file) != NULL) {
-		double start, elapsed, gpu, host, cell[20];
+		double start, elapsed, gpu, host, cell[STEP_COLUMN_COUNT];
 		char mode[16];
 		int step, used = 0;
 		require(sscanf(line, "%d %lf %lf %lf %lf %15s%n", &step, &start, &elapsed, &gpu,
 				&host, mode, &used) == 6,
 			"%s", line);
 		char *rest = line + used;
-		for (uint32_t i = 0; i < 20; i++) {
+		for (uint32_t i = STEP_COLUMN_FIRST_COUNT; i < STEP_COLUMN_COUNT; i++) {
 			cell[i] = strtod(rest, &rest);
 		}
-		double tokens = cell[0] + cell[2], running = cell[12], used_blocks = cell[14];
+		double tokens = cell[STEP_COLUMN_decode_rows] + cell[STEP_COLUMN_prefill_tokens];
+		double running = cell[STEP_COLUMN_running];
+		double used_blocks = cell[STEP_COLUMN_used_blocks];
 		sums.running_ns += running * elapsed;
 		sums.used_ns += used_blocks * elapsed;
 		sums.tokens += tokens;
