@@ -13,8 +13,7 @@ extern const struct embedded_file sim_profiles[];
 extern const uint32_t sim_profiles_count;
 
 #define PROFILE_SCHEMA "quire-gpu-1"
-#define CALIBRATED_FORM "quire-calibrated-" /* the same numbers mean other prices in each */
-#define CALIBRATED_SCHEMA CALIBRATED_FORM "4"
+#define CALIBRATED_FORM "quire-calibrated-"
 
 uint32_t gpu_profile_count(void)
 {
@@ -162,16 +161,17 @@ static enum status read_profile(
 
 	json_root(&root, document, error);
 	TRY(json_text(&root, "schema", &schema, error));
-	out->is_calibrated = strcmp(schema, CALIBRATED_SCHEMA) == 0;
+	out->is_calibrated = strcmp(schema, GPU_PROFILE_CALIBRATED_SCHEMA) == 0;
 	if (!out->is_calibrated && strncmp(schema, CALIBRATED_FORM, strlen(CALIBRATED_FORM)) == 0) {
 		return json_refuse(&root, "schema",
-			"\"" CALIBRATED_SCHEMA "\": make the profile again from its points, "
+			"\"" GPU_PROFILE_CALIBRATED_SCHEMA
+			"\": make the profile again from its points, "
 			"quire calibrate --points DIR/points.tsv",
 			error);
 	}
 	if (!out->is_calibrated && strcmp(schema, PROFILE_SCHEMA) != 0) {
 		return json_refuse(&root, "schema",
-			"\"" PROFILE_SCHEMA "\" or \"" CALIBRATED_SCHEMA "\"", error);
+			"\"" PROFILE_SCHEMA "\" or \"" GPU_PROFILE_CALIBRATED_SCHEMA "\"", error);
 	}
 	TRY(json_text(&root, "description", &description, error));
 	snprintf(out->description, sizeof(out->description), "%s", description);

@@ -18,12 +18,15 @@
 
    A rate in GB/s is bytes per nanosecond, one in TFLOP/s a thousand FLOPs per nanosecond.
 
-   A profile that `quire calibrate` made is of another kind (schema quire-calibrated-4): for one
+   A profile that `quire calibrate` made is of another kind (GPU_PROFILE_CALIBRATED_SCHEMA): for one
    model and one number of ranks alone, it prices a step by operations (sim/operation_prices.h). The
    prices were fitted to steps measured on the GPU. It says which steps these were and how far off
    its prices are, and its prices obey the laws of sim/profile_laws.h. */
 
 enum { GPU_PROFILE_NAME_BYTES = 64, GPU_PROFILE_TEXT_BYTES = 160 };
+
+/* Of calibrated profiles. The same numbers mean other prices in another schema. */
+#define GPU_PROFILE_CALIBRATED_SCHEMA "quire-calibrated-4"
 
 /* Ends the name of a GPU's profile by rates: h200-datasheet. */
 #define GPU_PROFILE_DATASHEET "-datasheet"

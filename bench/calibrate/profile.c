@@ -163,7 +163,7 @@ static cJSON *profile_json(const struct calibrate_fit *fit, const struct calibra
 			origin->device, origin->model, count,
 			count[0] == '\0' ? "" : " times until ", origin->date, origin->commit);
 	}
-	cJSON_AddStringToObject(root, "schema", "quire-calibrated-4");
+	cJSON_AddStringToObject(root, "schema", GPU_PROFILE_CALIBRATED_SCHEMA);
 	cJSON_AddStringToObject(root, "description", text);
 	cJSON_AddStringToObject(root, "model", origin->model);
 	add_number(root, "tensor_parallel_size", ranks);

@@ -10,7 +10,7 @@
 enum status calibrate_setup_find(struct calibrate_setup *setup, const char *model_path,
 	const struct calibrate_points *points, const struct gpu_profile *gpu, struct error *error);
 
-/* Writes a calibrated profile (schema quire-calibrated-4): its origin, the errors of fitted and
+/* Writes a calibrated profile (GPU_PROFILE_CALIBRATED_SCHEMA): its origin, the errors of fitted and
    held-out steps, the prices, where they may jump, and which steps were measured. Memory sizes, and
    the host's times of an engine in a process of its own, are copied from the profile `memory`,
    since they cannot be fitted from times. */

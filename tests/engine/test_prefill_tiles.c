@@ -113,20 +113,27 @@ static uint32_t naive_work(const struct drawn *drawn, uint32_t prompt, uint32_t 
 	return tiles;
 }
 
-/* All tiles in falling order of their work, or the tiles of one prompt, its last one first. */
+/* The tiles of one prompt, its last one first. */
+static uint64_t naive_alone(const struct drawn *drawn, uint32_t prompt)
+{
+	uint32_t work[TILES_MAX], backwards[TILES_MAX];
+	uint32_t tiles = naive_work(drawn, prompt, work);
+
+	for (uint32_t i = 0; i < tiles; i++) {
+		backwards[i] = work[tiles - 1 - i];
+	}
+	return naive_chain(backwards, tiles, &drawn->spread);
+}
+
+/* All tiles in falling order of their work, or the tiles of one prompt. */
 static uint64_t naive_half_chain(const struct drawn *drawn)
 {
 	uint32_t work[TILES_MAX], tiles = 0;
 	uint64_t most = 0, longest = 0;
 
 	for (uint32_t i = 0; i < drawn->prompts; i++) {
-		uint32_t own[TILES_MAX], backwards[TILES_MAX];
-		uint32_t count = naive_work(drawn, i, own);
-		for (uint32_t j = 0; j < count; j++) {
-			backwards[j] = own[count - 1 - j];
-			work[tiles++] = own[j];
-		}
-		most = u64_max(most, naive_chain(backwards, count, &drawn->spread));
+		tiles += naive_work(drawn, i, work + tiles);
+		most = u64_max(most, naive_alone(drawn, i));
 		longest = u64_max(longest, drawn->first[i] + drawn->count[i]);
 	}
 	if (2 * tiles * drawn->spread.heads <= drawn->spread.multiprocessors) {
@@ -230,16 +237,10 @@ static void body_prompt(struct prop *prop, const void *context)
 	drawn.prompts = 1;
 	require_equal(prefill_chain_of_prompt(drawn.first[0], drawn.count[0], &drawn.spread),
 		chain_of(&drawn));
-	uint32_t work[TILES_MAX], tiles = naive_work(&drawn, 0, work);
 	uint64_t half = prefill_half_chain_of_prompt(drawn.first[0], drawn.count[0], &drawn.spread);
-	for (uint32_t i = 0; i < tiles / 2; i++) { /* the last one first */
-		uint32_t held = work[i];
-		work[i] = work[tiles - 1 - i];
-		work[tiles - 1 - i] = held;
-	}
-	uint64_t halved = 2 * tiles * drawn.spread.heads <= drawn.spread.multiprocessors;
-	uint64_t naive =
-		halved ? drawn.first[0] + drawn.count[0] : naive_chain(work, tiles, &drawn.spread);
+	bool is_halved = 2 * prefill_tile_count(drawn.count[0]) * drawn.spread.heads <=
+			 drawn.spread.multiprocessors;
+	uint64_t naive = is_halved ? drawn.first[0] + drawn.count[0] : naive_alone(&drawn, 0);
 	require_equal(half, (naive + 1) / 2);
 	require(half <= half_chain_of(&drawn), "more than beside nothing");
 }
