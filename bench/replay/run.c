@@ -393,6 +393,15 @@ static enum status open_runner(struct run *run, struct error *error)
 	return check_tokens(run, error);
 }
 
+/* A runner that computes takes seconds to open, so a trace that cannot be read is refused first. Of
+   processes that mpirun started only rank 0 reads it. */
+static enum status check_trace(const struct run *run, struct error *error)
+{
+	return run->entry->kind == RUNNER_COMPUTED && rank_launch_find().rank == 0
+		       ? trace_reading_check(run->request->trace_path, &run->workload.trace, error)
+		       : STATUS_OK;
+}
+
 static enum status open_replay(struct run *run, struct error *error)
 {
 	const struct run_request *request = run->request;
@@ -417,8 +426,9 @@ enum status run_open(struct run *run, struct run_request *request, struct error 
 {
 	memset(run, 0, sizeof(*run));
 	run->request = request;
-	if (input_spool(request->trace_path, error) == STATUS_OK) {
-		complete_config(run, error);
+	if (input_spool(request->trace_path, error) == STATUS_OK &&
+		complete_config(run, error) == STATUS_OK) {
+		check_trace(run, error);
 	}
 	if (request->is_one_of_many) {
 		TRY(error->status);

@@ -64,6 +64,19 @@ enum status trace_reading_need_sessions(const char *path, const struct trace_opt
 	return status;
 }
 
+enum status trace_reading_check(
+	const char *path, const struct trace_options *options, struct error *error)
+{
+	struct trace *trace = NULL;
+	struct trace_row row;
+	bool has_row;
+
+	TRY(trace_open(&trace, path, options, error));
+	enum status status = trace_next(trace, &row, &has_row, error);
+	trace_close(trace);
+	return status;
+}
+
 void trace_reading_report(const struct trace *trace)
 {
 	uint64_t count = trace_skipped_count(trace);

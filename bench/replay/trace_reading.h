@@ -28,6 +28,10 @@ uint32_t trace_reading_block_size(const struct trace *trace);
 enum status trace_reading_need_sessions(const char *path, const struct trace_options *options,
 	uint64_t max_requests, struct error *error);
 
+/* Refuses a trace that cannot be opened or whose first row cannot be read. */
+enum status trace_reading_check(
+	const char *path, const struct trace_options *options, struct error *error);
+
 /* Says on stderr how many rows the reader passed over, if any, and what else must be known of how
    it read them. */
 void trace_reading_report(const struct trace *trace);

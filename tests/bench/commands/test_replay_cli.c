@@ -538,9 +538,9 @@ Test(replay_cli, shapes_that_kernels_lack_are_reported_first)
 			"\"torch_dtype\": \"bfloat16\"}",
 			cases[i].dim, cases[i].intermediate);
 		temporary_write(fixture.folder, "config.json", config, NULL);
-		require_refused(
-			RUN(fixture.trace, "--out", fixture.out, "--runner", "cuda", "--kv-blocks",
-				"16", "-tp", cases[i].ranks, "--model", fixture.folder),
+		require_refused(RUN(fixture.trace, "--out", fixture.out, "--runner", "cuda",
+					"--kv-blocks", "16", "-tp", cases[i].ranks, "--model",
+					fixture.folder, "--trace-block-size", "8"),
 			cases[i].words);
 	}
 	replay_fixture_close(&fixture);
@@ -570,6 +570,27 @@ Test(replay_cli, invalid_traces_are_reported_in_one_line)
 		path);
 	require_refused(RUN(path, "--out", fixture.out, "--speedup", "0.000001"), "--speedup");
 	require(!file_exists(fixture.out), "a folder is left");
+	replay_fixture_close(&fixture);
+}
+
+/* A runner that computes may take seconds to open. */
+Test(replay_cli, a_trace_is_looked_at_before_weights_are_opened)
+{
+	struct replay_fixture fixture;
+	char path[PATH_BYTES];
+
+	replay_fixture_open(&fixture);
+	temporary_write(fixture.folder, "prose.jsonl", "Dear all,\n", path);
+	require_refused(
+		RUN(path, "--out", fixture.out, "--runner", "reference", "--weights", "/nowhere"),
+		"prose.jsonl:1");
+	path_in(path, fixture.folder, "absent.jsonl");
+	require_refused(
+		RUN(path, "--out", fixture.out, "--runner", "reference", "--weights", "/nowhere"),
+		"absent.jsonl");
+	require_refused(RUN(fixture.trace, "--out", fixture.out, "--runner", "reference",
+				"--weights", "/nowhere", "--trace-block-size", "8"),
+		"/nowhere");
 	replay_fixture_close(&fixture);
 }
 
