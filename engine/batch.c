@@ -158,11 +158,11 @@ uint64_t prefill_chain_keys(
 		return 0;
 	}
 	if (is_single(count, spread)) {
-		return tiles[0] >> 1;
+		return prefill_tile_reach(tiles[0]);
 	}
 	chain_begin(&chain, spread);
 	for (uint32_t i = 0; i < count; i++) {
-		chain_add(&chain, tiles[i] >> 1);
+		chain_add(&chain, prefill_tile_reach(tiles[i]));
 	}
 	return chain_end(&chain);
 }
@@ -170,7 +170,7 @@ uint64_t prefill_chain_keys(
 /* The first tile of `tiles` from `at` on that is full, or not; `count` where there is none. */
 static uint32_t next_tile(const uint32_t *tiles, uint32_t at, uint32_t count, bool is_full)
 {
-	while (at < count && (tiles[at] & 1) != is_full) {
+	while (at < count && prefill_tile_is_full(tiles[at]) != is_full) {
 		at++;
 	}
 	return at;
@@ -192,8 +192,8 @@ uint64_t prefill_half_chain_keys(const uint32_t *tiles, uint32_t count, uint64_t
 	uint32_t full = next_tile(tiles, 0, count, true), half = next_tile(tiles, 0, count, false);
 	chain_begin(&chain, spread);
 	while (full < count || half < count) {
-		uint64_t of_full = full < count ? 2 * (uint64_t)(tiles[full] >> 1) : 0;
-		uint64_t of_half = half < count ? tiles[half] >> 1 : 0;
+		uint64_t of_full = full < count ? 2 * prefill_tile_reach(tiles[full]) : 0;
+		uint64_t of_half = half < count ? prefill_tile_reach(tiles[half]) : 0;
 		chain_add(&chain, u64_max(of_full, of_half));
 		if (of_full >= of_half) {
 			full = next_tile(tiles, full + 1, count, true);

@@ -144,6 +144,17 @@ static inline uint32_t prefill_tile(uint32_t keys, bool is_full)
 	return keys << 1 | is_full;
 }
 
+/* Its keys. */
+static inline uint64_t prefill_tile_reach(uint32_t tile)
+{
+	return tile >> 1;
+}
+
+static inline bool prefill_tile_is_full(uint32_t tile)
+{
+	return tile & 1;
+}
+
 /* The keys that the busiest multiprocessor walks through, if all heads' tiles are dealt to the
    multiprocessors in falling order of their keys, in rounds, every other one backwards. It is at
    least the longest tile's keys and the mean of all, and never falls when a tile or a key is added.
