@@ -76,6 +76,32 @@ Test(replay_cli, what_shortens_a_wait_is_said)
 	}
 }
 
+/* At 85 % of capacity twice the blocks carry 42 % more of this trace, whose prompts share prefixes,
+   and 10 % more with the cache off. Of prompts that share nothing and overload the GPU they carry
+   none. */
+Test(replay_cli, more_blocks_are_advised_unless_they_are_in_vain)
+{
+	static const struct {
+		const char *speedup, *caching, *advice;
+	} cases[] = {
+		{"1.422", "on", "; --gpu-memory-utilization would help\n"},
+		{"0.9", "off", "; --gpu-memory-utilization would help\n"},
+		{"20", "off", "; more of that would not help, --replicas would help\n"},
+	};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct process_result result =
+			RUN("workloads/traces/demo.jsonl", "--gpu", "h200-qwen3-0.6b", "--speedup",
+				cases[i].speedup, "--enable-prefix-caching", cases[i].caching);
+		require(result.code == 0, "%s", result.err);
+		const char *line = strstr(result.out, "waited    for ");
+		require(line != NULL && strstr(line, "KV blocks") != NULL &&
+				strstr(line, cases[i].advice) != NULL,
+			"%s, expected %s", result.out, cases[i].advice);
+		process_result_free(&result);
+	}
+}
+
 /* All of the memory is in use already. */
 Test(replay_cli, no_option_at_its_end_is_advised)
 {
