@@ -212,7 +212,7 @@ static enum status read_rise(
 {
 	uint64_t millionths = 0;
 
-	if (text[0] != '\0' && (!text_to_millionths(text, &millionths) || millionths > most)) {
+	if (!text_to_millionths(text, &millionths) || millionths > most) {
 		return error_set(error, STATUS_INPUT,
 			"the line '# %s' of the points: found '%s', expected 0 to %.6f", key, text,
 			(double)most / MILLION);
@@ -228,7 +228,8 @@ enum status calibrate_heat_read(
 	uint64_t decay_ns = 0, most = (uint64_t)HEAT_RISE_MOST * MILLION;
 
 	*out = (struct heat_prices){0};
-	if (origin->heat_prompt[0] == '\0') {
+	if (origin->heat_prompt[0] == '\0' && origin->heat_form[0] == '\0' &&
+		origin->heat_decode[0] == '\0' && origin->heat_decay_ns[0] == '\0') {
 		return STATUS_OK;
 	}
 	if (strcmp(origin->heat_form, HEAT_FORM) != 0) {

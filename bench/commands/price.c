@@ -110,6 +110,21 @@ static bool has_priced(const struct gpu_profile *profile, const struct json_obje
 	return strcmp(recorded, own) == 0;
 }
 
+/* Its own prices are those of --step-time-scale, which the table does not have. */
+static void tell_scale(const struct json_object *config)
+{
+	struct error ignored = {0};
+	double scale = 1;
+
+	if (json_has(config, "step_time_scale")) {
+		json_double(config, "step_time_scale", 0, 1e15, &scale, &ignored);
+	}
+	if (scale != 1) {
+		printf("and multiplied by %g (--step-time-scale), which the prices below are not\n",
+			scale);
+	}
+}
+
 static enum status show(const char *directory, const struct json_object *summary,
 	const struct price_request *request, struct error *error)
 {
@@ -138,6 +153,7 @@ static enum status show(const char *directory, const struct json_object *summary
 		if (has_priced(&choice->profile, summary)) {
 			printf("its steps were priced by this profile when they were simulated, "
 			       "which says nothing of a GPU\n");
+			tell_scale(&config);
 		}
 		price_study_print(&study, (uint32_t)request->most, stdout);
 	}

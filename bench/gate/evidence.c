@@ -68,17 +68,29 @@ static enum status add_requests(struct evidence *evidence, const struct json_obj
 		(uint64_t)first.value, (uint64_t)count.value, error);
 }
 
-/* Finds what judging needs in a summary, which stays in its document. */
-static enum status find_fields(struct evidence *evidence, struct error *error)
+/* Refuses what is no summary of a whole run. */
+static enum status check_whole(const struct json_object *summary, struct error *error)
 {
-	const struct json_object *summary = &evidence->summary;
-	struct json_object config, trace;
-	const char *schema, *kind;
+	const char *schema, *ended;
 
 	TRY(json_text(summary, SUMMARY_SCHEMA, &schema, error));
 	if (strcmp(schema, RESULT_SCHEMA) != 0) {
 		return json_refuse(summary, SUMMARY_SCHEMA, "\"" RESULT_SCHEMA "\"", error);
 	}
+	TRY(json_text(summary, SUMMARY_STATUS, &ended, error));
+	return strcmp(ended, "complete") == 0
+		       ? STATUS_OK
+		       : json_refuse(summary, SUMMARY_STATUS, "\"complete\"", error);
+}
+
+/* Finds what judging needs in a summary, which stays in its document. */
+static enum status find_fields(struct evidence *evidence, struct error *error)
+{
+	const struct json_object *summary = &evidence->summary;
+	struct json_object config, trace;
+	const char *kind;
+
+	TRY(check_whole(summary, error));
 	json_text(summary, SUMMARY_RUNNER_KIND, &kind, error);
 	json_object(summary, SUMMARY_CONFIG, &config, error);
 	json_object(summary, SUMMARY_TRACE, &trace, error);
@@ -124,6 +136,9 @@ enum status evidence_add_run(struct evidence *evidence, const char *folder, stru
 	enum status status = json_document_open(&document, path, error);
 	if (status == STATUS_OK) {
 		json_root(&summary, &document, error);
+		status = check_whole(&summary, error);
+	}
+	if (status == STATUS_OK) {
 		status = json_text(&summary, SUMMARY_RESULT_HASH, &hash, error);
 	}
 	if (status == STATUS_OK) {

@@ -310,7 +310,17 @@ static enum status remove_case(const struct gate *gate, const char *name, struct
 	return remove_if_there(path, error);
 }
 
-/* Cases of the baseline that the suite lacks: an update removes them. */
+static bool is_case(const struct gate *gate, const char *name)
+{
+	char path[PATH_BYTES_MAX];
+	struct error error = {0};
+
+	return baseline_path(gate, name, path, &error) == STATUS_OK &&
+	       owned_folder_is_of_quire(path, BASELINE_SCHEMA);
+}
+
+/* Cases of the baseline that the suite lacks: an update removes them. Other files of the folder are
+   not its own. */
 static enum status find_missing(struct gate *gate, struct error *error)
 {
 	DIR *folder = opendir(gate->baseline);
@@ -328,7 +338,8 @@ static enum status find_missing(struct gate *gate, struct error *error)
 			continue;
 		}
 		snprintf(name, sizeof(name), "%.*s", (int)(length - 5), entry->d_name);
-		if (is_in_suite(gate, name) || gate->count == gate->capacity) {
+		if (is_in_suite(gate, name) || gate->count == gate->capacity ||
+			!is_case(gate, name)) {
 			continue;
 		}
 		struct gate_verdict *verdict = add_verdict(gate, name);

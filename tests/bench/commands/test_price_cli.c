@@ -66,6 +66,22 @@ Test(price_cli, finds_no_error_in_a_simulation_by_the_same_profile)
 	free(text);
 }
 
+Test(price_cli, says_that_a_simulation_scaled_its_prices)
+{
+	free(quire_output(
+		folder, 0, "replay @/t.jsonl --steps --step-time-scale 1.25 --out @/slow"));
+	char *text = quire_output(folder, 0, "price @/slow");
+	cr_assert(strstr(text, note_of_same) != NULL &&
+			  strstr(text, "and multiplied by 1.25 (--step-time-scale)") != NULL &&
+			  strstr(text, "-20.00    20.00  -20.00") != NULL,
+		"%s", text);
+	free(text);
+	free(quire_output(folder, 0, "replay @/t.jsonl --steps --out @/sim"));
+	text = quire_output(folder, 0, "price @/sim");
+	cr_assert(strstr(text, "multiplied") == NULL, "%s", text);
+	free(text);
+}
+
 Test(price_cli, says_what_it_needs)
 {
 	static const struct {

@@ -95,9 +95,12 @@ Test(gate, cases_come_and_go)
 	}
 	process_result_free(&result);
 	shell(folder, "cd s-baseline && rm m.json k.json z.json a.json");
+	/* nor is a file a case that no gate wrote */
+	shell(folder, "cp s.json s-baseline/other.json; echo mine >s-baseline/notes.json");
 	require_gate(folder, "--update", 0, WORDS("1 MISSING"));
 	snprintf(path, sizeof(path), "%s/s-baseline/two.json", folder);
 	require(!file_exists(path), "%s is left", path);
+	shell(folder, "cmp s.json s-baseline/other.json && grep -q mine s-baseline/notes.json");
 	require_gate(folder, "", 0, WORDS("2 PASS"));
 	close_folder(folder);
 }
@@ -360,6 +363,12 @@ Test(gate, a_simulation_is_judged_by_recorded_runs)
 	require_gate(folder, "--update --keep-steps --recorded @/runs", 2, WORDS("--keep-steps"));
 	require_gate(folder, "--update --recorded @/none", 1,
 		WORDS("1 FAILED", "none/real/summary.json is not there"));
+	shell(folder, "cp -r runs half && sed -i 's/\"complete\"/\"failed\"/' "
+		      "half/real.2/summary.json && cp s-baseline/real.json before.json");
+	require_gate(folder, "--update --recorded @/half", 1,
+		WORDS("1 FAILED", "half/real.2/summary.json",
+			"found \"failed\", expected \"complete\""));
+	shell(folder, "cmp s-baseline/real.json before.json");
 	shell(folder, "rm -r s-baseline");
 	require_gate(folder, "--update --recorded @/runs", 0, WORDS("1 NEW"));
 	shell(folder, lengthen);
