@@ -7,6 +7,7 @@
 #include "bench/record/owned_folder.h"
 #include "bench/replay/runners.h"
 #include "engine/base/number.h"
+#include "engine/model/config_json.h"
 #include "engine/ranks/launch.h"
 #include "engine/base/path.h"
 #include "reports/results/result_names.h"
@@ -55,6 +56,24 @@ static void print_errors(const char *side, const struct profile_errors *errors)
 		errors->max * 100, errors->bias * 100);
 }
 
+/* Steps that were measured before say which model they are of. */
+static enum status check_model(const struct calibrate_request *request,
+	const struct calibrate_points *points, struct error *error)
+{
+	const struct replay_config *config = &request->replay.run.config;
+	struct model_config model;
+
+	if (!config->given.model || (request->points == NULL && !request->is_measured)) {
+		return STATUS_OK;
+	}
+	TRY(model_config_find(config->model, &model, error));
+	return strcmp(model.name, points->origin.model) == 0
+		       ? STATUS_OK
+		       : error_set(error, STATUS_USAGE,
+				 "--model: found %s, expected %s as the steps' own", model.name,
+				 points->origin.model);
+}
+
 static enum status fit_and_write(const struct calibrate_request *request,
 	struct calibrate_points *points, const struct gpu_profile *gpu, struct error *error)
 {
@@ -63,6 +82,7 @@ static enum status fit_and_write(const struct calibrate_request *request,
 	char path[PATH_BYTES_MAX];
 
 	TRY(path_format(path, error, "%s/%s.json", request->out, request->name));
+	TRY(check_model(request, points, error));
 	TRY(calibrate_setup_find(&setup, request->replay.run.config.model, points, gpu, error));
 	TRY(calibrate_fit(&fit, points, &setup, request->replay.run.config.seed, error));
 	TRY(calibrate_profile_write(path, &fit, points, gpu, error));
@@ -224,6 +244,20 @@ static enum status check_measurement(const struct calibrate_request *request, st
 	return STATUS_OK;
 }
 
+/* An older profile of that name is the one that this makes anew; another file is not. */
+static enum status refuse_foreign(const char *profile, bool is_forced, struct error *error)
+{
+	bool is_there = false;
+
+	TRY(path_is_there(profile, &is_there, error));
+	return !is_there || is_forced || owned_folder_is_of_quire(profile, "quire-calibrated-")
+		       ? STATUS_OK
+		       : error_set(error, STATUS_FILE,
+				 "%.200s is there and no profile of quire calibrate; --force "
+				 "replaces it",
+				 profile);
+}
+
 static enum status check_request(const struct calibrate_request *request, struct error *error)
 {
 	if (request->out == NULL || request->name == NULL) {
@@ -237,6 +271,10 @@ static enum status check_request(const struct calibrate_request *request, struct
 	if (request->steps.path != NULL && (request->points != NULL || request->is_measured)) {
 		return error_set(error, STATUS_USAGE,
 			"--from-steps has steps of its own: --points and --measured name others");
+	}
+	if (request->points != NULL && request->is_measured) {
+		return error_set(error, STATUS_USAGE,
+			"--points and --measured both name steps: expected one of them");
 	}
 	if (request->steps.path == NULL &&
 		(request->is_left_out_given || request->is_held_out_given ||
@@ -253,6 +291,7 @@ static enum status check_request(const struct calibrate_request *request, struct
 	TRY(result_names_refuse("--name", profile, "mine.json", error));
 	TRY(result_names_refuse("--plot", request->plot, "fit.svg", error));
 	TRY(check_measurement(request, error));
+	TRY(refuse_foreign(profile, request->replay.is_forced, error));
 	return replay_config_transport_check(config, config->runner, error);
 }
 

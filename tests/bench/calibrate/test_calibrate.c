@@ -1389,6 +1389,13 @@ Test(calibrate_command, wrong_options_are_refused_in_one_line)
 		{"calibrate --out @/c --name a --points @/bare.tsv", "no line '# model NAME'"},
 		{"calibrate --out @/c --name a --points @/ranks.tsv",
 			"tensor_parallel_size' of the points: found '0x2', expected 1 to 8"},
+		{"calibrate --out @/c --name a --points @/ranks.tsv --measured",
+			"--points and --measured both name steps"},
+		{"calibrate --out @/c --name a --points @/good.tsv --model qwen3-8b",
+			"--model: found qwen3-8b, expected qwen3-0.6b"},
+		{"calibrate --out @/c --name a --points @/good.tsv --model nonsense", "nonsense"},
+		{"calibrate --out @ --name mine --points @/good.tsv",
+			"mine.json is there and no profile of quire calibrate; --force replaces"},
 		{"calibrate --out @/c --name a --points @/ranks.tsv --runner sim",
 			"--points measures nothing: --runner has no effect there"},
 		{"calibrate --out @/c --name a --measured --budget 160",
@@ -1412,6 +1419,9 @@ Test(calibrate_command, wrong_options_are_refused_in_one_line)
 	char path[TEMPORARY_PATH_BYTES + 32];
 
 	make_points(&points, 300, 0.01);
+	snprintf(path, sizeof(path), "%s/good.tsv", folder);
+	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
+	temporary_write(folder, "mine.json", "mine\n", NULL);
 	strcpy(points.origin.tensor_parallel_size, "0x2");
 	snprintf(path, sizeof(path), "%s/ranks.tsv", folder);
 	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
