@@ -56,14 +56,16 @@ static void print_errors(const char *side, const struct profile_errors *errors)
 		errors->max * 100, errors->bias * 100);
 }
 
-/* Steps that were measured before say which model they are of. */
+/* Steps that were measured before say which model they are of. One that is not built in is looked
+   for where --model says (calibrate_setup_find()). */
 static enum status check_model(const struct calibrate_request *request,
 	const struct calibrate_points *points, struct error *error)
 {
 	const struct replay_config *config = &request->replay.run.config;
 	struct model_config model;
 
-	if (!config->given.model || (request->points == NULL && !request->is_measured)) {
+	if (!config->given.model || (request->points == NULL && !request->is_measured) ||
+		!model_config_builtin(points->origin.model, &model)) {
 		return STATUS_OK;
 	}
 	TRY(model_config_find(config->model, &model, error));
