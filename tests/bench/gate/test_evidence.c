@@ -108,7 +108,8 @@ static void write_run(const char *folder, uint32_t hash)
 	char text[512];
 
 	snprintf(text, sizeof(text),
-		"{\"schema\": \"" RESULT_SCHEMA "\", \"runner_kind\": \"priced\", \"config\": {}, "
+		"{\"schema\": \"" RESULT_SCHEMA
+		"\", \"status\": \"complete\", \"runner_kind\": \"priced\", \"config\": {}, "
 		"\"trace\": {\"xxh64\": \"t\"}, \"result_hash\": \"r%u\"}",
 		hash);
 	temporary_write(folder, RESULT_SUMMARY, text, NULL);
@@ -150,7 +151,7 @@ static void write_computed(struct prop *prop, const char *folder, uint32_t reque
 
 	text_format(&text,
 		"{\"schema\": \"" RESULT_SCHEMA
-		"\", \"runner_kind\": \"computed\", \"config\": {}, "
+		"\", \"status\": \"complete\", \"runner_kind\": \"computed\", \"config\": {}, "
 		"\"trace\": {\"xxh64\": \"t\"}, \"result_hash\": \"r1\", \"preemptions\": %u, "
 		"\"window\": {\"warmup_requests\": %u, \"measured_requests\": %u}}",
 		prop_range(prop, 0, 9), prop_range(prop, 0, 2), prop_range(prop, 0, requests));
@@ -239,7 +240,8 @@ Test(evidence, latencies_are_those_of_measured_requests)
 			temporary_folder(folder);
 			text_format(&text,
 				"{\"schema\": \"" RESULT_SCHEMA
-				"\", \"runner_kind\": \"computed\", \"config\": {}, "
+				"\", \"status\": \"complete\", \"runner_kind\": \"computed\", "
+				"\"config\": {}, "
 				"\"trace\": {\"xxh64\": \"t\"}, \"result_hash\": \"r1\", "
 				"\"window\": {\"warmup_requests\": %u, "
 				"\"measured_requests\": %u}}",
@@ -281,7 +283,8 @@ static void make_evidence(struct prop *prop, struct evidence *out)
 	memset(out, 0, sizeof(*out));
 	out->is_computed = prop_chance(prop, 1, 2);
 	snprintf(text, sizeof(text),
-		"{\"schema\": \"" RESULT_SCHEMA "\", \"runner_kind\": \"%s\", "
+		"{\"schema\": \"" RESULT_SCHEMA
+		"\", \"status\": \"complete\", \"runner_kind\": \"%s\", "
 		"\"config\": {\"seed\": 7}, \"trace\": {\"xxh64\": \"t%u\"}, "
 		"\"result_hash\": \"r%u\", \"makespan_s\": 2.5}",
 		out->is_computed ? "computed" : "priced", prop_range(prop, 1, 9),
@@ -424,7 +427,8 @@ static void require_part(const char *folder, const char *part, const char *text,
 	static const char *const parts[][2] = {
 		{"schema", "\"" BASELINE_SCHEMA "\""},
 		{"same_decisions", "true"},
-		{"summary", "{\"schema\": \"" RESULT_SCHEMA "\", \"runner_kind\": \"computed\", "
+		{"summary", "{\"schema\": \"" RESULT_SCHEMA
+			    "\", \"status\": \"complete\", \"runner_kind\": \"computed\", "
 			    "\"config\": {}, \"trace\": {\"xxh64\": \"t\"}, "
 			    "\"result_hash\": \"r\"}"},
 		{"decisions", "{\"steps\": 0, \"stride\": 1, \"checkpoints\": \"\", "
