@@ -144,7 +144,7 @@ static inline uint32_t prefill_tile(uint32_t keys, bool is_full)
 	return keys << 1 | is_full;
 }
 
-/* Its keys. */
+/* The keys of a tile of a list. */
 static inline uint64_t prefill_tile_reach(uint32_t tile)
 {
 	return tile >> 1;

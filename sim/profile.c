@@ -13,7 +13,6 @@ extern const struct embedded_file sim_profiles[];
 extern const uint32_t sim_profiles_count;
 
 #define PROFILE_SCHEMA "quire-gpu-1"
-#define CALIBRATED_FORM "quire-calibrated-"
 
 uint32_t gpu_profile_count(void)
 {
@@ -162,7 +161,8 @@ static enum status read_profile(
 	json_root(&root, document, error);
 	TRY(json_text(&root, "schema", &schema, error));
 	out->is_calibrated = strcmp(schema, GPU_PROFILE_CALIBRATED_SCHEMA) == 0;
-	if (!out->is_calibrated && strncmp(schema, CALIBRATED_FORM, strlen(CALIBRATED_FORM)) == 0) {
+	if (!out->is_calibrated && strncmp(schema, GPU_PROFILE_CALIBRATED_FORM,
+					   strlen(GPU_PROFILE_CALIBRATED_FORM)) == 0) {
 		return json_refuse(&root, "schema",
 			"\"" GPU_PROFILE_CALIBRATED_SCHEMA
 			"\": make the profile again from its points, "

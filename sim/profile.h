@@ -25,8 +25,9 @@
 
 enum { GPU_PROFILE_NAME_BYTES = 64, GPU_PROFILE_TEXT_BYTES = 160 };
 
-/* Of calibrated profiles. The same numbers mean other prices in another schema. */
-#define GPU_PROFILE_CALIBRATED_SCHEMA "quire-calibrated-4"
+/* Of calibrated profiles. The same numbers mean other prices in another schema of this form. */
+#define GPU_PROFILE_CALIBRATED_FORM "quire-calibrated-"
+#define GPU_PROFILE_CALIBRATED_SCHEMA GPU_PROFILE_CALIBRATED_FORM "4"
 
 /* Ends the name of a GPU's profile by rates: h200-datasheet. */
 #define GPU_PROFILE_DATASHEET "-datasheet"

@@ -252,7 +252,8 @@ static enum status refuse_foreign(const char *profile, bool is_forced, struct er
 	bool is_there = false;
 
 	TRY(path_is_there(profile, &is_there, error));
-	return !is_there || is_forced || owned_folder_is_of_quire(profile, "quire-calibrated-")
+	return !is_there || is_forced ||
+			       owned_folder_is_of_quire(profile, GPU_PROFILE_CALIBRATED_FORM)
 		       ? STATUS_OK
 		       : error_set(error, STATUS_FILE,
 				 "%.200s is there and no profile of quire calibrate; --force "

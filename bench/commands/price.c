@@ -120,7 +120,8 @@ static void tell_scale(const struct json_object *config)
 		json_double(config, "step_time_scale", 0, 1e15, &scale, &ignored);
 	}
 	if (scale != 1) {
-		printf("and multiplied by %g (--step-time-scale), which the prices below are not\n",
+		printf("its times were priced and multiplied by %g (--step-time-scale), which the "
+		       "prices below are not\n",
 			scale);
 	}
 }

@@ -166,11 +166,10 @@ static const double vain_from = 0.75, vain_gain = 0.01;
 /* From this one on it is overloaded. */
 static const double overload_from = 0.95;
 
-/* Whether more blocks may carry more than capacity tells, which knows neither what prompts share
-   and this run did not find, nor bursts: twice the blocks of an engine that used 85 % carried 42 %
-   more of a trace with shared prefixes, and 10 % more of it with the cache off. Overloaded by it,
-   with the cache off, the engine was 1 % faster by twice the blocks (the demo's trace). */
-static bool may_help_beyond(const struct run_outcome *outcome)
+/* Whether more blocks may carry more than capacity tells. It is that of the run's own hits and of its
+   mean load, but more blocks find more of what prompts share, and hold more of a burst
+   (bench/MEASURED.md, "Do more KV blocks help?"). */
+static bool blocks_may_help(const struct run_outcome *outcome)
 {
 	return (outcome->has_prompt_ids && !outcome->is_prefix_cache_off) ||
 	       outcome->demand < overload_from;
@@ -188,7 +187,7 @@ static bool is_vain(const struct run_outcome *outcome, enum wait_cause cause, do
 		wider.max_num_seqs *= 2;
 		break;
 	case WAIT_BLOCKS:
-		if (may_help_beyond(outcome)) {
+		if (blocks_may_help(outcome)) {
 			return false;
 		}
 		wider.kv_block_count *= 2;

@@ -88,8 +88,8 @@ struct run_outcome {
 	bool has_outside;
 	double outside_step_share, outside_share;
 	/* Bit of each cause of waiting whose limit does not keep an engine at capacity: twice as
-	   much of it would carry hardly more. KV blocks are among them only where the run asked
-	   for more than capacity and prompts share nothing. */
+	   much of it would carry hardly more. KV blocks are among them only where the engine
+	   was overloaded and prompts share nothing. */
 	uint32_t vain_causes;
 	/* Bit of each cause whose option is at the end of its range, so nobody can give more. */
 	uint32_t spent_causes;

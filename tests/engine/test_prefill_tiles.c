@@ -156,7 +156,7 @@ static void body_bounds(struct prop *prop, const void *context)
 		 counted = 0;
 	require_equal(count, naive_count);
 	for (uint32_t i = 0; i < count; i++) {
-		ends[i] = tiles[i] >> 1;
+		ends[i] = (uint32_t)prefill_tile_reach(tiles[i]);
 		require(i == 0 || ends[i] <= ends[i - 1], "keys rise at tile %u", i);
 		keys += ends[i];
 		all += naive[i];

@@ -76,9 +76,8 @@ Test(replay_cli, what_shortens_a_wait_is_said)
 	}
 }
 
-/* At 85 % of capacity twice the blocks carry 42 % more of this trace, whose prompts share prefixes,
-   and 10 % more with the cache off. Of prompts that share nothing and overload the GPU they carry
-   none. */
+/* Twice the blocks carry 42 % more of this trace, whose prompts share prefixes, and 10 % more with
+   the cache off. An engine that is overloaded with the cache off gains 1 % (bench/MEASURED.md). */
 Test(replay_cli, more_blocks_are_advised_unless_they_are_in_vain)
 {
 	static const struct {
