@@ -166,8 +166,8 @@ static const double vain_from = 0.75, vain_gain = 0.01;
 /* From this one on it is overloaded. */
 static const double overload_from = 0.95;
 
-/* Whether more blocks may carry more than capacity tells. It is that of the run's own hits and of its
-   mean load, but more blocks find more of what prompts share, and hold more of a burst
+/* Whether more blocks may carry more than capacity tells. It is that of the run's own hits and of
+   its mean load, but more blocks find more of what prompts share, and hold more of a burst
    (bench/MEASURED.md, "Do more KV blocks help?"). */
 static bool blocks_may_help(const struct run_outcome *outcome)
 {
