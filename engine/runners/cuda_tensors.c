@@ -74,6 +74,11 @@ static enum status allocate_step_tensors(struct cuda_tensors *tensors,
 	struct error *error)
 {
 	void *const pointers[] = {
+		[STEP_TENSOR_SAMPLED_HIDDEN] = &tensors->sampled_hidden,
+		[STEP_TENSOR_LOGITS] = &tensors->logits,
+		[STEP_TENSOR_SAMPLER_TILES] = &tensors->sampler_tiles,
+		[STEP_TENSOR_ARRIVALS] = &tensors->arrivals,
+		[STEP_TENSOR_SPLIT_K_SUMS] = &tensors->split_k_sums,
 		[STEP_TENSOR_RESIDUAL] = &tensors->residual,
 		[STEP_TENSOR_HIDDEN] = &tensors->hidden,
 		[STEP_TENSOR_QKV] = &tensors->qkv,
@@ -81,13 +86,8 @@ static enum status allocate_step_tensors(struct cuda_tensors *tensors,
 		[STEP_TENSOR_ATTENDED] = &tensors->attended,
 		[STEP_TENSOR_GATE_UP] = &tensors->gate_up,
 		[STEP_TENSOR_ACTIVATED] = &tensors->activated,
-		[STEP_TENSOR_SAMPLED_HIDDEN] = &tensors->sampled_hidden,
-		[STEP_TENSOR_LOGITS] = &tensors->logits,
-		[STEP_TENSOR_SAMPLER_TILES] = &tensors->sampler_tiles,
 		[STEP_TENSOR_PARTIAL_OUT] = &tensors->partial_out,
 		[STEP_TENSOR_PARTIAL_STATE] = &tensors->partial_state,
-		[STEP_TENSOR_ARRIVALS] = &tensors->arrivals,
-		[STEP_TENSOR_SPLIT_K_SUMS] = &tensors->split_k_sums,
 	};
 
 	static_assert(sizeof(pointers) / sizeof(pointers[0]) == STEP_TENSOR_COUNT, "one each");
@@ -114,8 +114,8 @@ enum status cuda_tensors_open(struct cuda_tensors *tensors, const struct weights
 	int code = cuda_upload_close(&upload);
 	TRY(status);
 	TRY(cuda_status(code, "uploading weights", error));
-	TRY(load_rope(tensors, &own, limits->positions, error));
-	return allocate_step_tensors(tensors, &own, limits, error);
+	TRY(allocate_step_tensors(tensors, &own, limits, error));
+	return load_rope(tensors, &own, limits->positions, error); /* it grows with max_model_len */
 }
 
 void cuda_tensors_close(struct cuda_tensors *tensors)

@@ -44,6 +44,12 @@ struct step_tensor_size step_tensor_size(enum step_tensor tensor, const struct m
 	uint64_t heads = config->num_attention_heads;
 	uint64_t tokens = limits->tokens, samples = limits->samples, splits = limits->splits;
 	const struct step_tensor_size sizes[] = {
+		[STEP_TENSOR_SAMPLED_HIDDEN] = {samples * hidden, BF16},
+		[STEP_TENSOR_LOGITS] = {samples * config->vocab_size, FLOAT32},
+		[STEP_TENSOR_SAMPLER_TILES] = {samples * tiles, SAMPLER_TILE_BYTES},
+		[STEP_TENSOR_ARRIVALS] = {decode_counters(samples, config->num_key_value_heads),
+			UINT32},
+		[STEP_TENSOR_SPLIT_K_SUMS] = {samples * sums_of_row(config) * hidden, FLOAT32},
 		[STEP_TENSOR_RESIDUAL] = {tokens * hidden, BF16},
 		[STEP_TENSOR_HIDDEN] = {tokens * hidden, BF16},
 		[STEP_TENSOR_QKV] = {tokens * (query + 2 * key_value), BF16},
@@ -51,14 +57,8 @@ struct step_tensor_size step_tensor_size(enum step_tensor tensor, const struct m
 		[STEP_TENSOR_ATTENDED] = {tokens * query, BF16},
 		[STEP_TENSOR_GATE_UP] = {tokens * 2 * intermediate, BF16},
 		[STEP_TENSOR_ACTIVATED] = {tokens * intermediate, BF16},
-		[STEP_TENSOR_SAMPLED_HIDDEN] = {samples * hidden, BF16},
-		[STEP_TENSOR_LOGITS] = {samples * config->vocab_size, FLOAT32},
-		[STEP_TENSOR_SAMPLER_TILES] = {samples * tiles, SAMPLER_TILE_BYTES},
 		[STEP_TENSOR_PARTIAL_OUT] = {splits * query, FLOAT32},
 		[STEP_TENSOR_PARTIAL_STATE] = {splits * heads * 2, FLOAT32},
-		[STEP_TENSOR_ARRIVALS] = {decode_counters(samples, config->num_key_value_heads),
-			UINT32},
-		[STEP_TENSOR_SPLIT_K_SUMS] = {samples * sums_of_row(config) * hidden, FLOAT32},
 	};
 
 	static_assert(

@@ -21,8 +21,15 @@ struct model_step_limits model_step_limits(
 	uint64_t max_num_batched_tokens, uint64_t max_num_seqs, uint64_t max_model_len);
 
 /* T = tokens, S = samples, P = splits, H = num_attention_heads, K = num_key_value_heads,
-   D = head_dim, I = intermediate_size, V = vocab_size */
+   D = head_dim, I = intermediate_size, V = vocab_size. In the order in which they are allocated:
+   how long a step of few rows takes depends on where they lie (kernels/attention/TUNING.md), so
+   those that grow with max_model_len are last and move no other. */
 enum step_tensor {
+	STEP_TENSOR_SAMPLED_HIDDEN, /* (S, hidden_size) bf16 */
+	STEP_TENSOR_LOGITS,	    /* (S, V) float32 */
+	STEP_TENSOR_SAMPLER_TILES,  /* (S, ceil(V / SAMPLER_TILE)) */
+	STEP_TENSOR_ARRIVALS,	    /* (decode_counters(S, K)) uint32 */
+	STEP_TENSOR_SPLIT_K_SUMS,   /* (split-K of o and down, S, hidden_size) float32; none at 1 */
 	STEP_TENSOR_RESIDUAL,	    /* (T, hidden_size) bf16 */
 	STEP_TENSOR_HIDDEN,	    /* (T, hidden_size) bf16 */
 	STEP_TENSOR_QKV,	    /* (T, (H + 2 * K) * D) bf16 */
@@ -30,13 +37,8 @@ enum step_tensor {
 	STEP_TENSOR_ATTENDED,	    /* (T, H, D) bf16 */
 	STEP_TENSOR_GATE_UP,	    /* (T, 2 * I) bf16 */
 	STEP_TENSOR_ACTIVATED,	    /* (T, I) bf16 */
-	STEP_TENSOR_SAMPLED_HIDDEN, /* (S, hidden_size) bf16 */
-	STEP_TENSOR_LOGITS,	    /* (S, V) float32 */
-	STEP_TENSOR_SAMPLER_TILES,  /* (S, ceil(V / SAMPLER_TILE)) */
 	STEP_TENSOR_PARTIAL_OUT,    /* (P, H, D) float32: results of splits */
 	STEP_TENSOR_PARTIAL_STATE,  /* (P, H, 2) float32: their maxima and sums */
-	STEP_TENSOR_ARRIVALS,	    /* (decode_counters(S, K)) uint32 */
-	STEP_TENSOR_SPLIT_K_SUMS,   /* (split-K of o and down, S, hidden_size) float32; none at 1 */
 	STEP_TENSOR_COUNT
 };
 
