@@ -128,7 +128,7 @@ static void set_load(struct probe_figures *figures, const struct run_outcome *ou
 	figures->arrival_span_ms = (double)outcome->arrival_span_ns / 1e6;
 	figures->offered_per_s = per_second(gaps, outcome->arrival_span_ns);
 	figures->finished_per_s = per_second(work->finished, outcome->window_ns);
-	figures->goodput_per_s = per_second(outcome->slo_attained, outcome->window_ns);
+	figures->goodput_per_s = per_second(work->attained, outcome->window_ns);
 	figures->output_tokens_per_s = per_second(work->output_tokens, outcome->window_ns);
 	figures->offered_goodput_per_s = figures->goodput_per_s;
 	figures->offered_tokens_per_s = figures->output_tokens_per_s;

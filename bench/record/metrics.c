@@ -615,6 +615,7 @@ static void on_finish(struct metrics *metrics, const struct event *event, uint64
 	write_row(metrics, record, REQUEST_FINISHED, event->a, end_ns, &times);
 	metrics->finished++;
 	metrics->work.finished++;
+	metrics->work.attained += times.missed == 0;
 	metrics->last_finish_ns = end_ns;
 	if (record->is_measured) {
 		histogram_add(&metrics->distributions->latency[LATENCY_QUEUE], times.queue_ns, 1);

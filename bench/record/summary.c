@@ -282,8 +282,8 @@ static void add_slo(cJSON *root, const struct run_outcome *outcome)
 	/* Of no requests and in no time there is no share and no rate. */
 	add_ratio(root, VALUE_SLO_ATTAINED, outcome->slo_attained,
 		has_limit ? outcome->measured_submitted : 0);
-	add_rate(
-		root, VALUE_SLO_GOODPUT, outcome->slo_attained, has_limit ? outcome->window_ns : 0);
+	add_rate(root, VALUE_SLO_GOODPUT, outcome->work.attained,
+		has_limit ? outcome->window_ns : 0);
 }
 
 static void add_found_kv_blocks(cJSON *root, uint64_t blocks)
@@ -635,7 +635,7 @@ static void print_slo(const struct run_outcome *outcome)
 		return;
 	}
 	rounded_text(share, (u128)outcome->slo_attained * 100, outcome->measured_submitted, 2, "-");
-	rate_text(goodput, outcome->slo_attained, outcome->window_ns, PRINTED_DIGITS, "-");
+	rate_text(goodput, outcome->work.attained, outcome->window_ns, PRINTED_DIGITS, "-");
 	printf("\n  slo      %s%% of requests attain it, goodput %s requests/s\n", share, goodput);
 }
 

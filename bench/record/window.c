@@ -12,6 +12,7 @@ static uint64_t span_before(const struct timeline_step *step, uint64_t edge_ns)
 #define RUN_SUM_LIST(X)                                                                            \
 	X(steps)                                                                                   \
 	X(finished)                                                                                \
+	X(attained)                                                                                \
 	X(prompt_tokens)                                                                           \
 	X(hit_tokens)                                                                              \
 	X(output_tokens)                                                                           \

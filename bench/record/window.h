@@ -36,6 +36,7 @@
 struct run_sums {
 	struct step_sums sums; /* its peaks are those since the window opened */
 	uint64_t steps, finished;
+	uint64_t attained;		    /* of these within the SLO; all where none is given */
 	uint64_t prompt_tokens, hit_tokens; /* of first admissions */
 	uint64_t output_tokens, recomputed_tokens, preemptions;
 	/* of the same, those of attempts that were lost with their replica */

@@ -245,7 +245,7 @@ struct sums {
 	uint64_t first_arrival, last_arrival, last_finish;
 	uint64_t measured_first_arrival, measured_last_arrival, measured_last_finish;
 	uint64_t window_start; /* the first measured arrival that was not rejected */
-	uint64_t finished, measured_finished, measured_submitted, window_finished;
+	uint64_t finished, measured_finished, measured_submitted, window_finished, window_met;
 	uint64_t prompt, output, measured_output, recomputed, preemptions, hits, slo_met;
 };
 
@@ -285,8 +285,10 @@ static struct sums sum_rows(const struct rows *rows, uint64_t warmup)
 	}
 	for (uint32_t i = 0; i < rows->count; i++) {
 		uint64_t finish = rows->cells[i][FINISH];
-		sums.window_finished += finish != NONE && finish > sums.window_start &&
-					finish <= sums.measured_last_finish;
+		bool is_in_window = finish != NONE && finish > sums.window_start &&
+				    finish <= sums.measured_last_finish;
+		sums.window_finished += is_in_window;
+		sums.window_met += is_in_window && rows->cells[i][SLO_MET] == 1;
 	}
 	return sums;
 }
@@ -356,7 +358,7 @@ static void require_rates(const cJSON *root, const struct sums *sums, const stru
 	require_ratio(figure(root, "slo", "attained", NULL), "attained", sums->slo_met,
 		has_slo ? sums->measured_submitted : 0, 6);
 	require_rate(figure(root, "slo", "goodput_requests_per_s", NULL), "goodput",
-		(u128)sums->slo_met * second, has_slo ? makespan : 0);
+		(u128)sums->window_met * second, has_slo ? makespan : 0);
 }
 
 static cJSON *read_summary(const char *path)
