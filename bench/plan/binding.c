@@ -218,8 +218,8 @@ void binding_add_misses(
 	struct text *text, const struct objective *objective, const struct probe_figures *figures)
 {
 	if (figures->judged.miss == MISS_OVERLOADED) {
-		text_add(text, "the engine is overloaded: its queue grows to the end of the "
-			       "arrivals; ");
+		text_add(text, "the engine is overloaded: more arrives than it serves, to the "
+			       "end of the arrivals; ");
 	} else if (figures->judged.miss == MISS_LIMIT) {
 		const struct metric_limit *limit = &objective->limits[figures->judged.limit];
 		text_format(text, "%s is ", limit->metric->name);

@@ -146,9 +146,9 @@ static void set_load(struct probe_figures *figures, const struct run_outcome *ou
 	}
 	figures->has_utilisation = outcome->has_utilisation;
 	figures->utilisation = outcome->has_utilisation ? outcome->utilisation : 0;
-	figures->demand = outcome->has_utilisation ? outcome->demand : 0;
-	if (outcome->arrival_span_ns > 0) {
-		figures->demand *= (double)outcome->window_ns / (double)outcome->arrival_span_ns;
+	if (outcome->has_utilisation) {
+		figures->demand =
+			outcome->offered_demand > 0 ? outcome->offered_demand : outcome->demand;
 	}
 	for (uint32_t i = 0; i < WAIT_CAUSE_COUNT; i++) {
 		figures->wait_s[i] = (double)work->waits.ns[i] / 1e9;

@@ -59,6 +59,23 @@ static bool is_queue_growing(const struct metrics *metrics)
 	return last > middle && (u128)(last - middle) * 60 > (u128)metrics->submitted * 1000;
 }
 
+/* Whether more requests are there in each third of the arrivals' time than in the one before. */
+static bool is_filling(const struct metrics *metrics)
+{
+	const struct timeline *timeline = &metrics->distributions->timeline;
+	uint64_t third = (metrics->last_arrival_ns - metrics->first_arrival_ns) / 3;
+	uint64_t means[3];
+
+	if (third == 0) {
+		return false;
+	}
+	for (uint32_t i = 0; i < 3; i++) {
+		uint64_t start_ns = metrics->first_arrival_ns + i * third;
+		means[i] = timeline_mean_present(timeline, start_ns, start_ns + third);
+	}
+	return means[0] < means[1] && means[1] < means[2];
+}
+
 static enum verdict verdict_of(
 	const struct metrics *metrics, uint64_t backlog_at_last_arrival, enum run_end end)
 {
@@ -110,6 +127,7 @@ void run_outcome_of_metrics(struct run_outcome *outcome, const struct metrics *m
 {
 	outcome->result_hash = metrics_result_hash(metrics);
 	outcome->verdict = verdict_of(metrics, outcome->backlog_at_last_arrival, outcome->end);
+	outcome->is_filling = !is_closed_loop && is_filling(metrics);
 	outcome->submitted = metrics->submitted;
 	outcome->finished = metrics->finished;
 	outcome->rejected = metrics->rejected;
@@ -222,6 +240,20 @@ static double time_up(const struct run_outcome *outcome, uint64_t start_ns, uint
 		       : presence_of_all(outcome->fleet.presence, start_ns, end_ns);
 }
 
+/* The work of a finished request, at the rate at which those arrive that are not rejected. */
+static double offered_demand(const struct run_outcome *outcome, double ns)
+{
+	uint64_t end_ns = outcome->window_start_ns + outcome->arrival_span_ns;
+	double up_ns = time_up(outcome, outcome->window_start_ns, end_ns);
+	double all = (double)outcome->submitted;
+	double taken = (all - (double)outcome->rejected) / all;
+	uint64_t finished = outcome->work.finished;
+
+	return up_ns > 0 && finished > 0 ? (double)(outcome->measured_submitted - 1) * taken * ns /
+						   (double)finished / up_ns
+					 : 0;
+}
+
 void run_outcome_of_load(struct run_outcome *outcome, const struct metrics *metrics,
 	const struct engine_config *limits, uint64_t seats, const struct runner *pricer)
 {
@@ -251,5 +283,13 @@ void run_outcome_of_load(struct run_outcome *outcome, const struct metrics *metr
 	outcome->seats_mean = (double)work->running_ns / up_ns / (double)seats;
 	outcome->has_utilisation = demand_of(work, up_ns, limits, pricer, &outcome->demand);
 	outcome->utilisation = fmin(outcome->demand, 1);
+	if (outcome->has_utilisation && outcome->end == RUN_COMPLETE &&
+		outcome->arrival_span_ns > 0) {
+		outcome->offered_demand = offered_demand(outcome, outcome->demand * up_ns);
+	}
+	if (outcome->offered_demand > 1 && outcome->is_filling &&
+		outcome->verdict != VERDICT_UNSERVED) {
+		outcome->verdict = VERDICT_OVERLOADED;
+	}
 	set_vain_causes(outcome, up_ns, limits, pricer);
 }

@@ -20,6 +20,9 @@
                  was growing: from the second third of the arrivals' time to the last it gained over
                  5 % of the requests that arrive in a third. Latencies grow with the trace; read
                  only the throughput.
+                 Or more arrives than the engine can carry (bench/record/capacity.h), where prices
+                 say so, and requests pile up, waiting or running: more of them on the mean in each
+                 third of the arrivals' time than in the one before.
      backlogged  over 5 % were waiting then without such growth, or requests waited longer than they
                  were served. The engine catches up, but queueing dominates the latencies.
      stable      none of these.
@@ -98,6 +101,10 @@ struct run_outcome {
 	   bound of 1. It lies above 1 where work took less than the price of capacity has for it,
 	   as prompts that come all at once do. */
 	double utilisation, demand;
+	/* What arrives in a time would take so much of it at capacity; 0: not known, a closed loop,
+	   or all arrive at once. */
+	double offered_demand;
+	bool is_filling; /* requests pile up until the last arrival */
 	/* shares of the limits: peaks, and means over the window, of the token budget over steps */
 	double kv_peak, kv_mean, seats_peak, seats_mean, budget_peak, budget_mean;
 

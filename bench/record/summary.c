@@ -450,7 +450,8 @@ static void print_verdict(const struct run_outcome *outcome)
 	static const char *const meanings[] = {
 		"the engine kept up with what arrived",
 		"requests queued longer than they were served, or many waited when arrivals ended",
-		"the queue grew to the end of the arrivals; latencies grow with the trace's length",
+		"more arrived than was served, to the end of the arrivals; latencies grow with the "
+		"trace's length",
 		"requests were left when no replica was there to take them",
 	};
 	bool is_stable = outcome->verdict == VERDICT_STABLE;
@@ -506,15 +507,17 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 }
 
 /* How much of what the engine can carry was used, and of its memory and seats. That is a mean: a
-   burst may have taken all. So the load that would fit is told only where none of it was full at
-   any time, and nothing was rejected, left in a queue that grew to the end, or without a replica.
-   */
+   burst may have taken all. So the load that would fit, by the rate of the arrivals where there is
+   one, is told only where none of it was full at any time, and the run was neither overloaded nor
+   left requests rejected or without a replica. */
 static void print_load(const struct run_outcome *outcome)
 {
 	bool are_grouped = outcome->fleet.count > 0 && outcome->fleet.each[0].group != NULL;
 	bool are_served = outcome->rejected == 0 && outcome->verdict != VERDICT_OVERLOADED &&
 			  outcome->verdict != VERDICT_UNSERVED;
-	bool has_head_room = are_served && outcome->utilisation > 0 && outcome->utilisation < 1 &&
+	double demand =
+		outcome->offered_demand > 0 ? outcome->offered_demand : outcome->utilisation;
+	bool has_head_room = are_served && demand > 0 && demand < 1 && outcome->utilisation < 1 &&
 			     outcome->kv_peak < 1 && outcome->seats_peak < 1;
 
 	if (!outcome->has_utilisation) {
@@ -524,7 +527,7 @@ static void print_load(const struct run_outcome *outcome)
 						 : "no profile prices these steps");
 	} else if (has_head_room) {
 		printf("  used      %.1f%% of capacity (%.1fx the load fits if evenly spread)",
-			outcome->utilisation * 100, 1 / outcome->utilisation);
+			outcome->utilisation * 100, 1 / demand);
 	} else {
 		printf("  used      %.1f%% of capacity", outcome->utilisation * 100);
 	}

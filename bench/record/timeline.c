@@ -154,7 +154,8 @@ void timeline_write(const struct timeline *timeline, struct table_writer *table)
 	}
 }
 
-uint64_t timeline_mean_waiting(const struct timeline *timeline, uint64_t start_ns, uint64_t end_ns)
+static uint64_t mean_requests(
+	const struct timeline *timeline, bool has_running, uint64_t start_ns, uint64_t end_ns)
 {
 	check(start_ns >= timeline->origin_ns);
 	start_ns -= timeline->origin_ns;
@@ -168,6 +169,17 @@ uint64_t timeline_mean_waiting(const struct timeline *timeline, uint64_t start_n
 	}
 	for (uint64_t i = first; i < end; i++) {
 		integral += timeline->bins[i].waiting_ns;
+		integral += has_running ? timeline->bins[i].running_ns : 0;
 	}
 	return (uint64_t)(integral * 1000 / ((end - first) * timeline->bin_ns));
+}
+
+uint64_t timeline_mean_waiting(const struct timeline *timeline, uint64_t start_ns, uint64_t end_ns)
+{
+	return mean_requests(timeline, false, start_ns, end_ns);
+}
+
+uint64_t timeline_mean_present(const struct timeline *timeline, uint64_t start_ns, uint64_t end_ns)
+{
+	return mean_requests(timeline, true, start_ns, end_ns);
 }

@@ -49,8 +49,9 @@ void timeline_wait(struct timeline *timeline, enum wait_cause cause, uint64_t co
 
 void timeline_write(const struct timeline *timeline, struct table_writer *table);
 
-/* Average number of waiting requests over [start_ns, end_ns), in thousandths. Bins that overlap the
-   range partly count in full. */
+/* Average number of waiting requests over [start_ns, end_ns), and of waiting and running ones, in
+   thousandths. Bins that overlap the range partly count in full. */
 uint64_t timeline_mean_waiting(const struct timeline *timeline, uint64_t start_ns, uint64_t end_ns);
+uint64_t timeline_mean_present(const struct timeline *timeline, uint64_t start_ns, uint64_t end_ns);
 
 #endif

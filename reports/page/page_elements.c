@@ -71,7 +71,7 @@ const char *page_verdict_meaning(const struct result *result)
 		       "of "
 		       "those that were served.";
 	}
-	return "More arrived than could be served: the queue grew to the end, so latencies grow "
+	return "More arrived than was served, to the end of the arrivals, so latencies grow "
 	       "with the length of the trace and only the throughput describes the engine.";
 }
 

@@ -16,8 +16,8 @@
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
-/* Utilisation beside loads whose saturation is found by trying: the rate from which on runs are
-   overloaded. */
+/* Utilisation beside loads whose saturation is found by trying: the rate from which on requests are
+   left waiting. */
 
 enum { PATH_BYTES = TEMPORARY_PATH_BYTES + 32, ROWS = 2500, PROBES = 9 };
 
@@ -106,7 +106,7 @@ static struct run_outcome run_at(const struct load *load, const char *trace, dou
 	return outcome;
 }
 
-/* The highest rate at which the queue does not grow, within 5 %. */
+/* The highest rate at which hardly a request waits at the end, within 5 %. No price counts. */
 static double saturation(const struct load *load, const char *trace)
 {
 	const struct run_outcome burst = run_at(load, trace, 100000);
@@ -115,7 +115,8 @@ static double saturation(const struct load *load, const char *trace)
 
 	for (uint32_t i = 0; i < PROBES && high / low > 1.05; i++) {
 		double middle = (low + high) / 2;
-		if (run_at(load, trace, middle).verdict == VERDICT_OVERLOADED) {
+		struct run_outcome outcome = run_at(load, trace, middle);
+		if (outcome.backlog_at_last_arrival * 20 > outcome.submitted) {
 			high = middle;
 		} else {
 			low = middle;
@@ -142,6 +143,48 @@ Test(capacity, utilisation_is_about_the_share_of_the_rate_at_which_the_queue_sta
 		cr_expect(fifth > 0.15 && fifth < 0.26, "%s: %.3f at a fifth", load->name, fifth);
 		cr_expect(half >= 0.4 && half <= 0.6, "%s: %.3f at half", load->name, half);
 		cr_expect(most > 0.8 && most < 1.1, "%s: %.3f at 0.9", load->name, most);
+		cr_expect(run_at(load, trace, rate * 0.8).verdict != VERDICT_OVERLOADED,
+			"%s: overloaded at 0.8", load->name);
+		cr_expect(run_at(load, trace, rate * 1.3).verdict == VERDICT_OVERLOADED,
+			"%s: not overloaded at 1.3", load->name);
+	}
+	temporary_remove(folder);
+}
+
+/* Requests pile up while they run: where there is a seat for each of them, none waits. The verdict
+   is the same for a third of the trace. */
+Test(capacity, more_than_the_engine_can_carry_is_overload_though_nothing_waits)
+{
+	const struct load load = {.name = "a seat for each",
+		.input = 128,
+		.output = 256,
+		.max_num_seqs = ROWS,
+		.kv_blocks = 2 * ROWS,
+		.model = "qwen3-8b",
+		.gpu = "h200-qwen3-8b"};
+	char folder[TEMPORARY_PATH_BYTES], trace[PATH_BYTES];
+
+	temporary_folder(folder);
+	snprintf(trace, sizeof(trace), "%s/trace.jsonl", folder);
+	write_trace(trace, &load);
+	const struct run_outcome burst = run_at(&load, trace, 100000);
+	double capacity = (double)burst.finished * 1e9 / (double)burst.window_ns;
+	for (uint32_t part = 1; part <= 3; part += 2) {
+		for (uint32_t i = 0; i < 2; i++) {
+			struct run_request request =
+				request_of(&load, trace, capacity * (i == 0 ? 0.7 : 1.5));
+			struct run_outcome outcome;
+			struct error error = {0};
+			request.config.max_requests = ROWS / part;
+			require(run_replay(&request, &outcome, &error) == STATUS_OK, "%s",
+				error.text);
+			require_equal(outcome.backlog_at_last_arrival, 0);
+			require_equal(
+				outcome.verdict, i == 0 ? VERDICT_STABLE : VERDICT_OVERLOADED);
+			require(outcome.offered_demand > (i == 0 ? 0.5 : 1.2) &&
+					outcome.offered_demand < (i == 0 ? 0.9 : 2.0),
+				"%.3f of capacity arrives", outcome.offered_demand);
+		}
 	}
 	temporary_remove(folder);
 }

@@ -68,6 +68,7 @@ static struct run_outcome whole_outcome(void)
 		.work = {.steps = 33158,
 			.busy_ns = 65000000001,
 			.finished = 1001,
+			.attained = 611,
 			.prompt_tokens = 16648565,
 			.output_tokens = 1312031,
 			.sums.prefill_tokens = 8765432,
@@ -203,7 +204,7 @@ Test(summary_fields, every_figure_is_written_in_its_place_and_unit)
 			"\n\t\t\"e2e_ms\":\t9000.000000,"
 			"\n"
 			"\t\t\"attained\":\t0.487034,\n"
-			"\t\t\"goodput_requests_per_s\":\t4.86810\n\t},\n",
+			"\t\t\"goodput_requests_per_s\":\t4.94910\n\t},\n",
 			"\t\"result_hash\":\t\"000000000000000a\""));
 }
 
@@ -238,7 +239,7 @@ Test(summary_fields, every_figure_is_printed)
 			"blocks of  256 tokens\n",
 			"  ms               mean          p50          p90          p99          "
 			"max\n",
-			row, "  slo      48.70% of requests attain it, goodput 4.868 requests/s\n",
+			row, "  slo      48.70% of requests attain it, goodput 4.949 requests/s\n",
 			"  result_hash 000000000000000a\n"));
 }
 
@@ -435,8 +436,8 @@ Test(summary_fields, the_end_of_a_run_is_told)
 	require_parts(written(&outcome), PARTS("\t\"status\":\t\"interrupted\",\n",
 						 "\"calibrated\":\tfalse,\n", "\"overloaded\""));
 	require_parts(printed(&outcome),
-		PARTS("interrupted: what follows is up to that point\nuntil then overloaded: the "
-		      "queue grew",
+		PARTS("interrupted: what follows is up to that point\nuntil then overloaded: "
+		      "more arrived than was served",
 			"uncalibrated: the times of profile h200 were never compared"));
 	outcome.end = RUN_FAILED;
 	outcome.verdict = VERDICT_STABLE;

@@ -252,7 +252,8 @@ Test(timeline, mean_waiting_is_the_integral_by_its_width)
 
 	for (uint32_t i = 0; i < sizeof(origins) / sizeof(origins[0]); i++) {
 		const uint64_t at = origins[i];
-		struct timeline_step step = {.start_ns = at, .end_ns = at + 10000, .waiting = 4};
+		struct timeline_step step = {
+			.start_ns = at, .end_ns = at + 10000, .waiting = 4, .running = 1};
 		timeline_init(&timeline);
 		timeline.origin_ns = at;
 		require_equal(timeline_mean_waiting(&timeline, at, at + 1000), 0);
@@ -265,7 +266,13 @@ Test(timeline, mean_waiting_is_the_integral_by_its_width)
 			require_equal(timeline_mean_waiting(&timeline, at + cases[j].start_ns,
 					      at + cases[j].end_ns),
 				cases[j].mean);
+			/* Of one running request over the first step more. */
+			uint64_t alone = timeline_mean_present(
+				&timeline, at + cases[j].start_ns, at + cases[j].end_ns);
+			require(alone >= cases[j].mean && alone <= cases[j].mean + 1000,
+				"%llu are present", (unsigned long long)alone);
 		}
+		require_equal(timeline_mean_present(&timeline, at, at + 10000), 5000);
 	}
 }
 
