@@ -7,18 +7,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+static enum fit fit_of(const struct intake *intake, const struct trace_row *row)
+{
+	return engine_config_fit(
+		engine_limits(intake->engine), row->input_length, row->output_length);
+}
+
 static bool row_fits(const struct intake *intake, const struct trace_row *row)
 {
-	return engine_config_fit(engine_limits(intake->engine), row->input_length,
-		       row->output_length) == FIT_OK;
+	return fit_of(intake, row) == FIT_OK;
 }
 
 /* ---- arrivals ---- */
 
-static struct arrival *add_arrival(struct intake *intake, const struct trace_row *row)
+static struct metrics_arrival arrival_of(const struct intake *intake, const struct trace_row *row)
 {
 	const struct engine_config *limits = engine_limits(intake->engine);
 
+	return (struct metrics_arrival){
+		.id = row->index,
+		.session = row->session,
+		.arrival_ns = row->arrival_ns,
+		.prompt_tokens = row->input_length,
+		.max_tokens = row->output_length,
+		.is_capped = engine_config_answer_limit(limits, row->input_length,
+				     row->output_length) < row->output_length,
+	};
+}
+
+static struct arrival *add_arrival(struct intake *intake, const struct trace_row *row)
+{
 	intake->arrivals = memory_grow(intake->arrivals, &intake->arrival_capacity,
 		intake->arrival_count + 1, sizeof(*intake->arrivals));
 	struct arrival *arrival = &intake->arrivals[intake->arrival_count++];
@@ -28,15 +46,8 @@ static struct arrival *add_arrival(struct intake *intake, const struct trace_row
 		arrival->session = memory_take(bytes, 1);
 		memcpy(arrival->session, row->session, bytes);
 	}
-	arrival->row = (struct metrics_arrival){
-		.id = row->index,
-		.session = arrival->session,
-		.arrival_ns = row->arrival_ns,
-		.prompt_tokens = row->input_length,
-		.max_tokens = row->output_length,
-		.is_capped = engine_config_answer_limit(limits, row->input_length,
-				     row->output_length) < row->output_length,
-	};
+	arrival->row = arrival_of(intake, row);
+	arrival->row.session = arrival->session;
 	return arrival;
 }
 
@@ -283,6 +294,21 @@ enum status intake_count_backlog(struct intake *intake, uint64_t now_ns, uint64_
 	}
 	*all_have_arrived =
 		(is_engine_full ? intake->counter_state : intake->state) == WORKLOAD_END;
+	return STATUS_OK;
+}
+
+enum status intake_take_backlog(struct intake *intake, uint64_t now_ns,
+	struct metrics_arrival *arrival, enum fit *fit, bool *is_row, struct error *error)
+{
+	struct trace_row row;
+
+	TRY(workload_next(intake->workload, now_ns, &row, &intake->state, &intake->next_ns, error));
+	*is_row = intake->state == WORKLOAD_ROW;
+	if (*is_row) {
+		*arrival = arrival_of(intake, &row);
+		arrival->is_capped = false; /* there is no answer to end */
+		*fit = fit_of(intake, &row);
+	}
 	return STATUS_OK;
 }
 

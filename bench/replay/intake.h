@@ -128,4 +128,9 @@ void intake_report_departures(struct intake *intake, uint64_t now_ns);
 enum status intake_count_backlog(struct intake *intake, uint64_t now_ns, uint64_t *backlog,
 	bool *all_have_arrived, struct error *error);
 
+/* Without a desk, and when no step follows: takes the next row that has arrived by now_ns and that
+   the engine was not given; false: there is none. Its session is valid until the next call. */
+enum status intake_take_backlog(struct intake *intake, uint64_t now_ns,
+	struct metrics_arrival *arrival, enum fit *fit, bool *is_row, struct error *error);
+
 #endif

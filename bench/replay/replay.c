@@ -276,6 +276,28 @@ struct parcel **replay_restart(struct replay *replay, uint64_t now_ns, uint32_t 
 	return lost;
 }
 
+/* Those that had arrived when the run was cut short, and that the engine had no room for. */
+static enum status record_backlog(struct replay *replay, struct error *error)
+{
+	enum request_status status = replay->has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED;
+
+	for (;;) {
+		struct metrics_arrival arrival;
+		enum fit fit;
+		bool is_row;
+		TRY(intake_take_backlog(
+			&replay->intake, replay->now_ns, &arrival, &fit, &is_row, error));
+		if (!is_row) {
+			return STATUS_OK;
+		}
+		if (fit == FIT_OK) {
+			metrics_refuse(&replay->metrics, status, &arrival, replay->now_ns);
+		} else {
+			metrics_reject(&replay->metrics, fit, &arrival);
+		}
+	}
+}
+
 enum status replay_finish(struct replay *replay, struct error *error)
 {
 	bool is_cut_short = replay->is_interrupted || replay->has_failed;
@@ -283,10 +305,12 @@ enum status replay_finish(struct replay *replay, struct error *error)
 	if (is_cut_short && !replay->has_backlog_at_last_arrival) {
 		replay->backlog_at_last_arrival = replay->waiting;
 	}
-	/* The hash of the trace covers the whole file, so the rest is read too. */
-	TRY(trace_finish(workload_trace(replay_workload(replay)), error));
 	end_records(replay);
-	return STATUS_OK;
+	if (is_cut_short && replay->intake.options.desk == NULL) {
+		TRY(record_backlog(replay, error));
+	}
+	/* The hash of the trace covers the whole file, so the rest is read too. */
+	return trace_finish(workload_trace(replay_workload(replay)), error);
 }
 
 enum status replay_run(struct replay *replay, struct error *error)

@@ -229,6 +229,26 @@ static bool fits(const struct replay_model *model, uint32_t index)
 		       own->row.output_length) == FIT_OK;
 }
 
+/* Notes that the row was taken. */
+static struct metrics_arrival take_arrival(struct replay_model *model, uint32_t index)
+{
+	struct replay_model_row *own = &model->rows[index];
+
+	own->arrival_ns = arrival_of(model, index);
+	own->was_added = true;
+	return (struct metrics_arrival){
+		.id = index,
+		.session = own->row.session,
+		.arrival_ns = own->arrival_ns,
+		.prompt_tokens = own->row.input_length,
+		.max_tokens = own->row.output_length,
+		.is_capped =
+			engine_config_answer_limit(&model->scene->engine, own->row.input_length,
+				own->row.output_length) < own->row.output_length,
+		.is_awaited = own->is_awaited,
+	};
+}
+
 static void add_row(struct replay_model *model, uint32_t index)
 {
 	struct replay_model_row *own = &model->rows[index];
@@ -241,19 +261,7 @@ static void add_row(struct replay_model *model, uint32_t index)
 		.stored_count = own->row.stored_length,
 		.ignore_eos = true,
 	};
-	own->arrival_ns = arrival_of(model, index);
-	own->was_added = true;
-	const struct metrics_arrival arrival = {
-		.id = index,
-		.session = own->row.session,
-		.arrival_ns = own->arrival_ns,
-		.prompt_tokens = own->row.input_length,
-		.max_tokens = own->row.output_length,
-		.is_capped =
-			engine_config_answer_limit(&model->scene->engine, own->row.input_length,
-				own->row.output_length) < own->row.output_length,
-		.is_awaited = own->is_awaited,
-	};
+	const struct metrics_arrival arrival = take_arrival(model, index);
 	uint32_t slot;
 	enum fit fit = engine_add(model->engine, &request, &slot);
 	if (fit == FIT_OK) {
@@ -407,6 +415,25 @@ static void model_step(struct replay_model *model)
 	}
 }
 
+/* Rows that have arrived and were not added when a step fails. */
+static void refuse_backlog(struct replay_model *model)
+{
+	uint32_t index;
+
+	while ((index = next_row(model, model->now_ns)) != REPLAY_MODEL_NO_ROW) {
+		const struct trace_row *row = &model->rows[index].row;
+		enum fit fit = engine_config_fit(
+			&model->scene->engine, row->input_length, row->output_length);
+		struct metrics_arrival arrival = take_arrival(model, index);
+		arrival.is_capped = false;
+		if (fit == FIT_OK) {
+			metrics_refuse(&model->metrics, REQUEST_FAILED, &arrival, model->now_ns);
+		} else {
+			metrics_reject(&model->metrics, fit, &arrival);
+		}
+	}
+}
+
 /* To the end of the trace or to the step that fails. */
 static void run(struct replay_model *model)
 {
@@ -443,6 +470,9 @@ static void run(struct replay_model *model)
 	}
 	metrics_end(&model->metrics, model->has_failed ? REQUEST_FAILED : REQUEST_UNFINISHED,
 		model->now_ns);
+	if (model->has_failed) {
+		refuse_backlog(model);
+	}
 }
 
 void replay_model_run(

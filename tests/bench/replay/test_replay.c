@@ -548,8 +548,13 @@ Test(replay, an_interrupted_run_is_the_beginning_of_the_whole_one)
 	require(replay.metrics.finished > 0 && replay.metrics.unfinished > 0,
 		"no request is unfinished");
 	require(strncmp(whole.bytes, part.bytes, part.byte_count) == 0, "it is no beginning");
-	/* One request is served at a time, and the others wait: they are the reported backlog. */
+	/* One request is served at a time, and the others wait: they are the reported backlog, and
+	   each that has arrived has a row, tenths of a second apart. */
 	require(replay.backlog_at_last_arrival > 0, "nothing waits");
+	require_equal(replay.metrics.submitted,
+		u64_min(REPLAY_MODEL_ROWS, replay.now_ns / 100000000 + 1));
+	require_equal(
+		replay.metrics.submitted, replay.metrics.finished + replay.metrics.unfinished);
 	replay_close(&replay);
 	free(whole.bytes);
 	free(part.bytes);
