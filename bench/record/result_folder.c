@@ -34,8 +34,8 @@ static enum status check_old(
 	const char *out = folder->owned.path;
 
 	TRY(file_path(folder, name, path, error));
-	if (lstat(path, &found) != 0) {
-		return errno == ENOENT
+	if (lstat(path, &found) != 0) { /* opening says that the folder is none */
+		return errno == ENOENT || errno == ENOTDIR
 			       ? STATUS_OK
 			       : error_set(error, STATUS_FILE, "%.200s: %s", path, strerror(errno));
 	}
@@ -72,6 +72,14 @@ static enum status check_all_old(const struct result_folder *folder, struct erro
 }
 
 /* ---- opening ---- */
+
+enum status result_folder_check(const char *path, bool is_forced, struct error *error)
+{
+	struct result_folder folder = {.is_forced = is_forced};
+
+	TRY(path_format(folder.owned.path, error, "%s", path));
+	return check_all_old(&folder, error);
+}
 
 enum status result_folder_open(
 	struct result_folder *folder, const char *path, bool is_forced, struct error *error)

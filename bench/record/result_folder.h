@@ -30,6 +30,10 @@ struct result_folder {
 	bool is_retired[RESULT_FILES_MAX]; /* what has another name while it is replaced */
 };
 
+/* Whether the folder holds what may not be replaced, before anything is made or read:
+   result_folder_open() looks again, and at the inputs too. For runs that take long to open. */
+enum status result_folder_check(const char *path, bool is_forced, struct error *error);
+
 /* Makes the folder, or uses an existing one. To be closed also after a failure. */
 enum status result_folder_open(
 	struct result_folder *folder, const char *path, bool is_forced, struct error *error);

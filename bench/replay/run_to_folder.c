@@ -232,6 +232,9 @@ static enum status record_run(
 	uint64_t start_ns = monotonic_ns();
 	struct run_outcome outcome;
 
+	if (request->out != NULL) {
+		TRY(result_folder_check(request->out, request->is_forced, error));
+	}
 	TRY(run_open(&own->run, &request->run, error));
 	TRY(open_sinks(own, request, error));
 	TRY(run_play(&own->run, &outcome, error));

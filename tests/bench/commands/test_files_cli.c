@@ -130,6 +130,16 @@ Test(files_cli, a_folder_that_is_being_written_is_refused_at_once)
 		RUN_SMALL(fixture.trace, "--max-requests", "20", "--out", fixture.out, "--force"));
 }
 
+/* Before a model is opened, or a GPU. */
+Test(files_cli, an_older_result_is_refused_before_anything_is_opened)
+{
+	write_plain_trace(10);
+	require_good(RUN_SMALL(fixture.trace, "--out", fixture.out));
+	require_refused(RUN_SMALL("missing.jsonl", "--out", fixture.out), "--force does");
+	require_refused(RUN_SMALL("missing.jsonl", "--out", fixture.out, "--force"),
+		"missing.jsonl: cannot be opened");
+}
+
 /* One of two runs, and the whole of its result. */
 Test(files_cli, of_two_that_start_at_once_one_runs)
 {
