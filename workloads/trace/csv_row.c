@@ -59,6 +59,37 @@ uint32_t csv_split(const char *line, size_t line_bytes, struct csv_field *fields
 	}
 }
 
+/* Whether no column of the table is in this field. */
+static bool is_unread(const struct csv_layout *layout, uint32_t field)
+{
+	for (uint32_t i = 0; i < layout->column_count; i++) {
+		if (layout->field_of[i] == field) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static void look_at_names(
+	struct csv_layout *layout, const struct source_line *at, const struct csv_field *fields)
+{
+	layout->note[0] = '\0';
+	for (uint32_t i = 0; i < layout->column_count; i++) {
+		const char *known = layout->columns[i].name;
+		if (layout->field_of[i] != CSV_ABSENT) {
+			continue;
+		}
+		for (uint32_t j = 0; j < layout->field_count; j++) {
+			if (is_unread(layout, j) &&
+				misspelt_is_meant(fields[j].text, fields[j].bytes, known)) {
+				misspelt_note(layout->note, at, "column", fields[j].text,
+					fields[j].bytes, known);
+				return;
+			}
+		}
+	}
+}
+
 enum status csv_header(struct csv_layout *layout, const struct csv_column *columns,
 	uint32_t column_count, const struct source_line *at, const char *line, size_t line_bytes,
 	struct error *error)
@@ -88,6 +119,7 @@ enum status csv_header(struct csv_layout *layout, const struct csv_column *colum
 				"a header line with this column");
 		}
 	}
+	look_at_names(layout, at, fields);
 	return STATUS_OK;
 }
 

@@ -71,14 +71,14 @@ static enum status read_references(
 	references_init(references, trace_reading_block_size(trace));
 	bool has_ids;
 	enum status status = references_read(references, trace, &has_ids, error);
+	if (status == STATUS_OK) {
+		trace_reading_report(trace);
+	}
 	if (status == STATUS_OK && !has_ids) {
 		status = error_set(error, STATUS_INPUT,
 			"%.200s: found neither hash ids nor token ids in any row, expected some: "
 			"without them no prompt shares anything",
 			request->path);
-	}
-	if (status == STATUS_OK) {
-		trace_reading_report(trace);
 	}
 	trace_close(trace);
 	return status;

@@ -57,8 +57,8 @@ static void read_all(const char *text, bool sorts, char *out, size_t out_bytes)
 	}
 	if (status != STATUS_OK) {
 		snprintf(out + used, out_bytes - used, "%s", strstr(error.text, "/t:") + 1);
-	} else if (trace_note(trace) != NULL) {
-		snprintf(out + used, out_bytes - used, "#%s", trace_note(trace));
+	} else if (trace_note(trace, 0) != NULL) {
+		snprintf(out + used, out_bytes - used, "#%s", trace_note(trace, 0));
 	}
 	trace_close(trace);
 }

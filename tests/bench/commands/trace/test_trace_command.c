@@ -495,6 +495,58 @@ Test(trace_command, convert_gives_chats_and_token_ids_their_sharing)
 	free(text);
 }
 
+/* Two prompts that share 16 of 17 tokens, in blocks as small as any policy's by default. */
+Test(trace_command, token_ids_share_what_a_replay_finds)
+{
+	static const char ids[] = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16";
+	char rows[512];
+	char path[TEMPORARY_PATH_BYTES];
+
+	snprintf(rows, sizeof(rows),
+		"{\"arrival_time_ns\":0,\"input_tok_ids\":[%s,17],\"output_toks\":5}\n"
+		"{\"arrival_time_ns\":1000000000,\"input_tok_ids\":[%s,18],\"output_toks\":5}\n",
+		ids, ids);
+	temporary_write(folder, "tokens.jsonl", rows, path);
+	require_good("trace convert @/tokens.jsonl --out @/ids.jsonl");
+	static const char *const traces[] = {"tokens.jsonl", "ids.jsonl"};
+	for (int i = 0; i < 2; i++) {
+		char arguments[256];
+		snprintf(arguments, sizeof(arguments), "trace stat @/%s --json", traces[i]);
+		cJSON *stat = json_of(arguments);
+		require_equal(number(cJSON_GetObjectItem(stat, "ideal"), "hit_tokens"), 16);
+		cJSON_Delete(stat);
+		snprintf(arguments, sizeof(arguments), "replay @/%s --policy vllm", traces[i]);
+		char *text = quire_output(folder, 0, arguments);
+		require(strstr(text, "47.06% of prompt tokens hit") != NULL, "%s", text);
+		free(text);
+	}
+}
+
+/* Closed sessions of a trace that misspells them end with the note and the error. */
+Test(trace_command, a_misspelt_field_is_noted_by_each_command)
+{
+	static const char *const commands[] = {"trace stat @/t.jsonl", "replay @/t.jsonl",
+		"trace convert @/t.jsonl --out @/c.jsonl",
+		"plan @/t.jsonl --slo-ttft-ms 2000 --slo-tpot-ms 80"};
+	static const char *const refused[] = {
+		"replay @/t.jsonl --sessions closed", "trace cache @/t.jsonl"};
+	char path[TEMPORARY_PATH_BYTES];
+
+	temporary_write(folder, "t.jsonl",
+		"{\"timestamp\":0,\"input_length\":9,\"output_length\":2,\"sesion_id\":\"a\"}\n"
+		"{\"timestamp\":9,\"input_length\":9,\"output_length\":2,\"sesion_id\":\"a\"}\n",
+		path);
+	for (int i = 0; i < 6; i++) {
+		const char *arguments = i < 4 ? commands[i] : refused[i - 4];
+		char *text = quire_output(folder, i < 4 ? 0 : 2, arguments);
+		const char *note = strstr(text, "t.jsonl:1: found field sesion_id, which is not "
+						"read; is session_id meant?\n");
+		require(note != NULL && strstr(note + 1, ":1: found") == NULL, "%s: %s", arguments,
+			text);
+		free(text);
+	}
+}
+
 /* Whichever of its rows have ids: those of the second share half of the third's tokens. */
 Test(trace_command, convert_keeps_the_size_of_blocks_though_a_row_has_no_ids)
 {
