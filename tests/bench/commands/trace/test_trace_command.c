@@ -541,7 +541,7 @@ Test(trace_command, a_misspelt_field_is_noted_by_each_command)
 		char *text = quire_output(folder, i < 4 ? 0 : 2, arguments);
 		const char *note = strstr(text, "t.jsonl:1: found field sesion_id, which is not "
 						"read; is session_id meant?\n");
-		require(note != NULL && strstr(note + 1, ":1: found") == NULL, "%s: %s", arguments,
+		require(note != NULL && strstr(note + 9, ":1: found") == NULL, "%s: %s", arguments,
 			text);
 		free(text);
 	}
