@@ -135,6 +135,30 @@ Test(trace_command, make_refuses_what_makes_no_sense)
 }
 
 /* The rate of the requests is printed, since that of the sessions was asked for. */
+Test(trace_command, an_existing_trace_is_replaced_by_force_only)
+{
+	static const char *const commands[] = {
+		"trace make --requests 2 --input 5 --output 5 --out @/t.jsonl",
+		"trace convert @/given.jsonl --out @/t.jsonl"};
+	char path[TEMPORARY_PATH_BYTES], command[256];
+
+	temporary_write(folder, "given.jsonl",
+		"{\"timestamp\":7,\"input_length\":5,\"output_length\":2}\n", path);
+	for (int i = 0; i < 2; i++) {
+		temporary_write(folder, "t.jsonl", "old", path);
+		require_refused(commands[i], "t.jsonl: exists already; --force replaces it");
+		char *old = file_read(path, NULL);
+		require(strcmp(old, "old") == 0, "%s: replaced it by %s", commands[i], old);
+		free(old);
+		snprintf(command, sizeof(command), "%s --force", commands[i]);
+		require_good(command);
+		temporary_write(folder, "t.jsonl", "", path); /* as mktemp leaves it */
+		require_good(commands[i]);
+	}
+	require_refused("trace convert @/given.jsonl --force --out @/given.jsonl",
+		"is read by this command");
+}
+
 Test(trace_command, make_says_what_it_made)
 {
 	char *text = quire_output(folder, 0,
@@ -164,7 +188,8 @@ Test(trace_command, make_ends_by_time_or_by_rows)
 	for (size_t i = 0; i < sizeof(loads) / sizeof(loads[0]); i++) {
 		char make[256];
 		snprintf(make, sizeof(make),
-			"trace make --requests 90 --input 9:99 --output 5 %s --out @/whole.jsonl",
+			"trace make --requests 90 --input 9:99 --output 5 %s --force --out "
+			"@/whole.jsonl",
 			loads[i]);
 		require_good(make);
 		for (uint32_t seconds = 1; seconds < 1000; seconds *= 3) {
@@ -200,7 +225,7 @@ Test(trace_command, lengths_are_drawn_from_prompts_up_to_a_limit)
 			continue;
 		}
 		require_good("trace make --requests 2 --lengths-from @/lengths.jsonl "
-			     "--max-context 268435456 --out @/drawn.jsonl");
+			     "--max-context 268435456 --force --out @/drawn.jsonl");
 		cJSON *stat = json_of("trace stat @/drawn.jsonl --json");
 		require_equal(number(cJSON_GetObjectItem(stat, "input_tokens"), "sum"),
 			2.0 * (MOST + more));
@@ -215,8 +240,8 @@ Test(trace_command, what_make_writes_can_be_read_without_options)
 
 	for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
 		char make[256];
-		snprintf(make, sizeof(make), "trace make --preset %s --requests 60 --out @/p.jsonl",
-			presets[i]);
+		snprintf(make, sizeof(make),
+			"trace make --preset %s --requests 60 --force --out @/p.jsonl", presets[i]);
 		free(quire_output(folder, 0, make));
 		free(quire_output(folder, 0, "trace stat @/p.jsonl"));
 		char *text = quire_output(folder, 0,
@@ -224,11 +249,12 @@ Test(trace_command, what_make_writes_can_be_read_without_options)
 		require(strstr(text, "60 finished") != NULL, "%s", text);
 		free(text);
 	}
-	free(quire_output(folder, 0, "trace make --preset chat --requests 60 --out @/p.jsonl"));
+	free(quire_output(
+		folder, 0, "trace make --preset chat --requests 60 --force --out @/p.jsonl"));
 	require_refused("replay @/p.jsonl --trace-block-size 32 --out @/none", "hash_ids: found");
 	free(quire_output(folder, 0,
 		"trace make --requests 5 --input 9 --output 9 --prefix 32:2 "
-		"--trace-block-size 512 --out @/p.jsonl"));
+		"--trace-block-size 512 --force --out @/p.jsonl"));
 	char *row = quire_output(folder, 0, "trace convert @/p.jsonl --out -");
 	require(strstr(row, "block_size") == NULL, "the format's default is written: %s", row);
 	free(row);
@@ -331,7 +357,8 @@ Test(trace_command, presets_can_arrive_at_once)
 	for (uint32_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
 		uint32_t rows = 0;
 		snprintf(arguments, sizeof(arguments),
-			"trace make --preset %s --turns 1 --requests 20 --arrivals at-once --out "
+			"trace make --preset %s --turns 1 --requests 20 --arrivals at-once --force "
+			"--out "
 			"@/t.jsonl",
 			presets[i]);
 		require_good(arguments);
@@ -364,10 +391,12 @@ Test(trace_command, a_prefix_has_a_number_and_a_limit)
 	free(plain);
 	free(one);
 	free(three);
-	require_good("trace make --requests 1 --input 5 --output 5 --rate 1 --out @/t.jsonl "
-		     "--prefix 67108863:1,1");
-	require_refused("trace make --requests 1 --input 5 --output 5 --rate 1 --out @/t.jsonl "
-			"--prefix 67108864:1,1",
+	require_good(
+		"trace make --requests 1 --input 5 --output 5 --rate 1 --force --out @/t.jsonl "
+		"--prefix 67108863:1,1");
+	require_refused(
+		"trace make --requests 1 --input 5 --output 5 --rate 1 --force --out @/t.jsonl "
+		"--prefix 67108864:1,1",
 		"--prefix: found '67108864:1,1', expected TOKENS:COUNT");
 }
 
@@ -562,7 +591,7 @@ Test(trace_command, convert_keeps_the_size_of_blocks_though_a_row_has_no_ids)
 			snprintf(rows + used, sizeof(rows) - used, row, i, i, ids[(first + i) % 3]);
 		}
 		temporary_write(folder, "chats.jsonl", rows, path);
-		require_good("trace convert @/chats.jsonl --out @/some.jsonl");
+		require_good("trace convert @/chats.jsonl --force --out @/some.jsonl");
 		cJSON *before = json_of("trace stat @/chats.jsonl --json");
 		cJSON *after = json_of("trace stat @/some.jsonl --json");
 		require_equal(number(cJSON_GetObjectItem(after, "ideal"), "hit_tokens"), 16);
@@ -669,7 +698,7 @@ Test(trace_command, failed_requests_of_the_source_are_skipped_and_counted)
 Test(trace_command, each_command_notes_what_it_passed_over)
 {
 	static const char *const commands[] = {
-		"trace stat @/burst.csv", "trace convert @/burst.csv --out @/burst.jsonl"};
+		"trace stat @/burst.csv", "trace convert @/burst.csv --force --out @/burst.jsonl"};
 
 	for (uint32_t failures = 0; failures <= 3; failures++) {
 		char log[512], note[128] = "note: passed over";
@@ -885,7 +914,8 @@ Test(trace_command, an_engine_never_finds_more_than_the_ideal, .timeout = 120)
 	for (size_t i = 0; i < 3; i++) {
 		char arguments[512];
 		snprintf(arguments, sizeof(arguments),
-			"trace make %s --trace-block-size 32 --requests 60 --seed %zu --out "
+			"trace make %s --trace-block-size 32 --requests 60 --seed %zu --force "
+			"--out "
 			"@/trace.jsonl",
 			shapes[i], i);
 		require_good(arguments);
