@@ -305,6 +305,19 @@ static enum status parse_sorted(struct trace *trace, struct trace_row *row, stru
 		&is_skipped, error);
 }
 
+static enum status refuse_without_rows(const struct trace *trace, struct error *error)
+{
+	const struct source_line at = source_line_of(trace, 0);
+
+	if (trace->skipped_count == 0) {
+		return source_line_error(
+			error, &at, NULL, "no row", 6, "a trace with at least one");
+	}
+	return source_line_error(error, &at, NULL, "no row", 6,
+		"at least one beside the %" PRIu64 " %s that are passed over", trace->skipped_count,
+		trace_skip_reason(trace));
+}
+
 /* Reads and checks the next row. */
 static enum status read_row(struct trace *trace, struct trace_row *row, struct source_line *at,
 	bool *has_row, struct error *error)
@@ -312,9 +325,7 @@ static enum status read_row(struct trace *trace, struct trace_row *row, struct s
 	TRY(trace->is_sorted ? parse_sorted(trace, row, at, has_row, error)
 			     : parse_next(trace, row, at, has_row, error));
 	if (!*has_row) {
-		return trace->totals.rows > 0 ? STATUS_OK
-					      : source_line_error(error, at, NULL, "no row", 6,
-							"a trace with at least one");
+		return trace->totals.rows > 0 ? STATUS_OK : refuse_without_rows(trace, error);
 	}
 	TRY(check_ids(trace, at, row, error));
 	return check_order(trace, at, row, error);

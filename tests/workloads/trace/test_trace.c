@@ -738,6 +738,10 @@ Test(trace, refuses_files_that_are_not_traces)
 		"of an array so",
 		formats);
 	require_refused((struct bytes)TEXT("[{\"a\":1}\n"), any, expected);
+	snprintf(expected, sizeof(expected),
+		"bad:1: found {, %s; an object of JSON is on one line: jq -c . writes it so",
+		formats);
+	require_refused((struct bytes)TEXT("{\n  \"date\": 1\n}\n"), any, expected);
 	snprintf(expected, sizeof(expected), "bad:1: found ?ELF?????, %s", formats);
 	require_refused((struct bytes)TEXT("\x7f"
 					   "ELF\1\2\0\0\377"),
