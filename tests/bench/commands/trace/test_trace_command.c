@@ -857,6 +857,22 @@ Test(trace_command, cache_marks_a_gpu)
 	require(system(command) == 0, "%s", command);
 }
 
+/* Two GPUs hold more than twice as much, for each has half of the weights: 6,562 blocks. */
+Test(trace_command, cache_marks_gpus_that_share_a_model)
+{
+	char *text = quire_output(folder, 0,
+		"trace cache workloads/traces/demo.jsonl --model qwen3-8b --gpu h200 -tp 2");
+
+	require(strstr(text, "\nh200 -tp 2 has room for 1679872 tokens, 230.695 GiB, beside "
+			     "qwen3-8b\n") != NULL,
+		"%s", text);
+	free(text);
+	require_refused("trace cache workloads/traces/demo.jsonl --model qwen3-8b -tp 2",
+		"--tensor-parallel-size needs --gpu");
+	require_refused("trace cache workloads/traces/demo.jsonl --model qwen3-8b --gpu h200 -tp 3",
+		"expected 1, 2, 4 or 8");
+}
+
 Test(trace_command, cache_refuses_what_makes_no_sense)
 {
 	char path[TEMPORARY_PATH_BYTES];
