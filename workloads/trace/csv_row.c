@@ -81,8 +81,8 @@ static void look_at_names(
 		}
 		for (uint32_t j = 0; j < layout->field_count; j++) {
 			if (is_unread(layout, j) &&
-				misspelt_is_meant(fields[j].text, fields[j].bytes, known)) {
-				misspelt_note(layout->note, at, "column", fields[j].text,
+				unread_is_meant(fields[j].text, fields[j].bytes, known)) {
+				unread_note(layout->note, at, "column", fields[j].text,
 					fields[j].bytes, known);
 				return;
 			}

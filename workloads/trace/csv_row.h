@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "engine/base/status.h"
-#include "workloads/trace/misspelt.h"
 #include "workloads/trace/source_line.h"
 
 /* Lines of comma-separated values, addressed by the names in the header line. A field may be in
@@ -30,7 +29,7 @@ struct csv_layout {
 	uint32_t field_of[CSV_COLUMNS_MAX]; /* by column: index of its field in a line; CSV_ABSENT:
 					       none */
 	uint32_t field_count;		    /* of every line */
-	char note[MISSPELT_NOTE_BYTES];	    /* of a header that may lack a column by its spelling;
+	char note[UNREAD_NOTE_BYTES];	    /* of a header that may lack a column by its spelling;
 					       "": none */
 };
 

@@ -5,7 +5,6 @@
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
 #include "engine/base/text.h"
-#include "workloads/trace/misspelt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +41,7 @@ struct json_reader {
 	uint32_t looked_at_count;			/* rows */
 	struct unknown_name unknown[UNKNOWN_NAMES_MAX]; /* (unknown_count) of the row */
 	uint32_t unknown_count;
-	char note[MISSPELT_NOTE_BYTES]; /* "": none */
+	char note[UNREAD_NOTE_BYTES]; /* "": none */
 
 	uint64_t *ids;
 	size_t id_count, id_capacity;
@@ -460,8 +459,8 @@ static void look_at_names(struct json_reader *reader)
 		for (uint32_t j = 0; j < reader->field_count && reader->note[0] == '\0'; j++) {
 			const char *known = reader->fields[j].name;
 			if (!reader->is_seen[j] &&
-				misspelt_is_meant(name->text, name->bytes, known)) {
-				misspelt_note(reader->note, reader->at, "field", name->text,
+				unread_is_meant(name->text, name->bytes, known)) {
+				unread_note(reader->note, reader->at, "field", name->text,
 					name->bytes, known);
 			}
 		}
