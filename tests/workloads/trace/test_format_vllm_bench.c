@@ -210,7 +210,8 @@ Test(format_vllm_bench, bad_files_get_one_clear_line)
 			"t:1: input_lens: found nothing, expected an array of integers in [0, "
 			"268435456]; --save-detailed writes it"},
 		{RESULT("1", "[1]", "[1]", ", \"p\": NaN"), "t:1: found"},
-		{RESULT("1", "[1]", "[0]", ""), "t:1: found no row"},
+		{RESULT("1", "[1]", "[0]", ""),
+			"t: found no row, expected at least one beside the 1 request"},
 	};
 	char found[1024];
 
