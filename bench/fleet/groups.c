@@ -46,8 +46,9 @@ static enum status find_fields(
 			return error_set(error, STATUS_INPUT,
 				"%s:%llu: found a column '%s', expected group, gpu, replicas, "
 				"tensor_parallel_size, kv_blocks, max_num_seqs, "
-				"max_num_batched_tokens or max_model_len",
-				table->path, (unsigned long long)table->line_number, name);
+				"max_num_batched_tokens or max_model_len%s",
+				table->path, (unsigned long long)table->line_number, name,
+				table_reader_way_out(table));
 		}
 	}
 	table_reader_column(table, "group", &fields->group, error);

@@ -163,8 +163,8 @@ static enum status start(
 		if (!rules->ignores_decisions) {
 			arguments[count++] = "--steps";
 		}
-		arguments[count++] = "--force";
 	}
+	arguments[count++] = "--force";
 	arguments[count++] = "--out";
 	arguments[count++] = planned->kind == PLAN_MAKE ? made : folder;
 	arguments[count] = NULL;

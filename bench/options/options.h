@@ -181,7 +181,7 @@ void option_usage(const struct option *option, char *text);
 
 /* The help text with the explanation of each word and the default, truncated to OPTION_HELP_BYTES.
    */
-enum { OPTION_HELP_BYTES = 1024 };
+enum { OPTION_HELP_BYTES = 2048 };
 void option_help(const struct option *option, char *text);
 
 /* The whole help of a command or group. */

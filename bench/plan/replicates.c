@@ -84,6 +84,9 @@ enum status replicates_measure(struct plan *plan, struct error *error)
 
 	TRY(trace_reading_open(&trace, run->trace_path, &run->config, error));
 	enum status status = read_span(trace, run->config.max_requests, plan, error);
+	if (status == STATUS_OK && plan->request->maker == NULL) {
+		trace_reading_report(trace);
+	}
 	trace_close(trace);
 	return status;
 }

@@ -54,8 +54,12 @@ enum status trace_reading_need_sessions(const char *path, const struct trace_opt
 
 	TRY(trace_open(&trace, path, options, error));
 	enum status status = find_session(trace, max_requests, &is_found, error);
+	bool has_none = status == STATUS_OK && !is_found;
+	if (has_none) {
+		trace_reading_report(trace);
+	}
 	trace_close(trace);
-	if (status == STATUS_OK && !is_found) {
+	if (has_none) {
 		return error_set(error, STATUS_INPUT,
 			"%.200s: found no session in any row, expected some: --sessions closed "
 			"waits for the turn before",
@@ -85,7 +89,7 @@ void trace_reading_report(const struct trace *trace)
 		fprintf(stderr, "note: passed over %" PRIu64 " %s\n", count,
 			trace_skip_reason(trace));
 	}
-	if (trace_note(trace) != NULL) {
-		fprintf(stderr, "note: %s\n", trace_note(trace));
+	for (uint32_t i = 0; trace_note(trace, i) != NULL; i++) {
+		fprintf(stderr, "note: %s\n", trace_note(trace, i));
 	}
 }

@@ -21,7 +21,7 @@ struct trace_options trace_reading_options(const struct replay_config *config);
 enum status trace_reading_open(struct trace **trace, const char *path,
 	const struct replay_config *config, struct error *error);
 
-/* The block size for what needs one: the trace's own, or 512 where it has no hash ids. */
+/* The block size for what needs one: the trace's own, or 512 where its format has none. */
 uint32_t trace_reading_block_size(const struct trace *trace);
 
 /* Refuses a trace none of whose first max_requests rows (0: of all rows) names a session. */

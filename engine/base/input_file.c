@@ -74,17 +74,28 @@ void input_file_forget(const char *path)
 	}
 }
 
+/* It is as a pipe that nobody writes to. */
+static bool is_null_device(const struct stat *found)
+{
+	struct stat null_device;
+
+	return S_ISCHR(found->st_mode) && stat("/dev/null", &null_device) == 0 &&
+	       found->st_rdev == null_device.st_rdev;
+}
+
 static enum status check_kind(
 	const struct stat *found, const char *path, enum input_kind kind, struct error *error)
 {
 	if (S_ISDIR(found->st_mode)) {
 		return cannot_open(path, EISDIR, error);
 	}
-	if (S_ISREG(found->st_mode) || (kind == INPUT_FILE_OR_PIPE && S_ISFIFO(found->st_mode))) {
+	if (S_ISREG(found->st_mode) ||
+		(kind == INPUT_FILE_OR_PIPE &&
+			(S_ISFIFO(found->st_mode) || is_null_device(found)))) {
 		return STATUS_OK;
 	}
-	return error_set(
-		error, STATUS_FILE, "%.200s: found a pipe or a device, expected a file", path);
+	return error_set(error, STATUS_FILE, "%.200s: found a %sdevice, expected a file%s", path,
+		kind == INPUT_FILE ? "pipe or a " : "", kind == INPUT_FILE ? "" : " or a pipe");
 }
 
 /* The entry of a path; of NULL the first free one. NULL: none. */

@@ -36,7 +36,7 @@ void file_set_add(struct file_set *set, const struct stat *file);
 
 enum input_kind {
 	INPUT_FILE,	    /* a file */
-	INPUT_FILE_OR_PIPE, /* or a pipe, which is empty if nobody writes to it */
+	INPUT_FILE_OR_PIPE, /* or a pipe, which is empty if nobody writes to it, or /dev/null */
 };
 
 /* Makes an empty file that is in no folder, so that it is gone with the process and those it forks,

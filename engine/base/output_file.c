@@ -184,6 +184,18 @@ enum status output_files_check(const char *const *paths, uint32_t count, struct 
 	return STATUS_OK;
 }
 
+enum status output_file_refuse_old(const char *path, bool is_forced, struct error *error)
+{
+	struct stat found;
+
+	TRY(output_files_check(&path, 1, error));
+	if (!is_forced && is_a_file(path) && stat(path, &found) == 0 && found.st_size > 0) {
+		return error_set(
+			error, STATUS_FILE, "%.200s: exists already; --force replaces it", path);
+	}
+	return STATUS_OK;
+}
+
 enum status output_file_open(struct output_file *output, const char *path, struct error *error)
 {
 	*output = (struct output_file){.file = NULL};

@@ -36,6 +36,10 @@ struct output_file {
    made: for commands that write after a long time. paths: (count) NULL where nothing is written. */
 enum status output_files_check(const char *const *paths, uint32_t count, struct error *error);
 
+/* Refuses a file that is there and has content, unless --force says that it may be replaced, and
+   what output_file_open() refuses: for files that may have taken long to make. */
+enum status output_file_refuse_old(const char *path, bool is_forced, struct error *error);
+
 /* A pipe that has no reader within some seconds is refused. */
 enum status output_file_open(struct output_file *output, const char *path, struct error *error);
 

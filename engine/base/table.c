@@ -12,6 +12,8 @@
 
 enum { FOUND_CHARACTERS = 32 };
 
+#define ZERO_BYTE "found a zero byte, expected a table of text"
+
 /* ---- writing ---- */
 
 static void table_flush(struct table_writer *table)
@@ -137,7 +139,7 @@ static bool read_line(struct table_reader *table, size_t *bytes, struct error *e
 		table->line[--*bytes] = '\0';
 	}
 	if (memchr(table->line, '\0', *bytes) != NULL) {
-		refuse_line(table, "found a zero byte, expected a table of text", error);
+		refuse_line(table, ZERO_BYTE, error);
 		return false;
 	}
 	if (memchr(table->line, '\r', *bytes) != NULL) {
@@ -181,11 +183,34 @@ static enum status check_header(const struct table_reader *table, struct error *
 	return STATUS_OK;
 }
 
+/* Looks at the first line without taking it into memory. */
+static enum status look_at_start(struct table_reader *table, struct error *error)
+{
+	char start[TABLE_FIRST_LINE_BYTES_MAX];
+	size_t bytes = fread(start, 1, sizeof(start), table->file);
+
+	if (ferror(table->file) || fseek(table->file, 0, SEEK_SET) != 0) {
+		return error_set(
+			error, STATUS_FILE, "cannot read %s: %s", table->path, strerror(errno));
+	}
+	if (bytes < sizeof(start) || memchr(start, '\n', bytes) != NULL) {
+		return STATUS_OK;
+	}
+	if (memchr(start, '\0', bytes) != NULL) {
+		table->line_number = 1;
+		return refuse_line(table, ZERO_BYTE, error);
+	}
+	return error_set(error, STATUS_INPUT,
+		"%s:1: found a line of %d bytes or more, expected a table with a header",
+		table->path, TABLE_FIRST_LINE_BYTES_MAX);
+}
+
 static enum status read_header(
 	struct table_reader *table, struct text *remarks, struct error *error)
 {
 	size_t bytes = 0;
 
+	TRY(look_at_start(table, error));
 	bool has_line = read_line(table, &bytes, error);
 	while (has_line && remarks != NULL && table->line[0] == '#') {
 		text_add_bytes(remarks, table->line, bytes);
@@ -246,6 +271,15 @@ uint32_t table_reader_find(const struct table_reader *table, const char *name)
 	return TABLE_NO_COLUMN;
 }
 
+const char *table_reader_way_out(const struct table_reader *table)
+{
+	const char *name = table->names[0];
+	bool has_others =
+		table->column_count == 1 && name[0] != '#' && strpbrk(name, " ,;") != NULL;
+
+	return has_others ? "; columns are separated by tabs" : "";
+}
+
 enum status table_reader_column(
 	const struct table_reader *table, const char *name, uint32_t *column, struct error *error)
 {
@@ -253,8 +287,8 @@ enum status table_reader_column(
 	*column = table_reader_find(table, name);
 	if (*column == TABLE_NO_COLUMN) {
 		return error_set(error, STATUS_INPUT,
-			"%s:%llu: column %s is missing from the header", table->path,
-			(unsigned long long)table->line_number, name);
+			"%s:%llu: column %s is missing from the header%s", table->path,
+			(unsigned long long)table->line_number, name, table_reader_way_out(table));
 	}
 	return STATUS_OK;
 }

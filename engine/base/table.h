@@ -51,9 +51,15 @@ void table_end_row(struct table_writer *table);
 
 /* Reads one row at a time, so memory does not depend on the table's length. Refused with file and
    line: an empty file, a zero byte, a carriage return, a duplicate column, more than
-   TABLE_COLUMNS_MAX columns, a row with another number of cells than the header. */
+   TABLE_COLUMNS_MAX columns, a row with another number of cells than the header. A first line that
+   does not end within TABLE_FIRST_LINE_BYTES_MAX is refused before it is read to its end: what is no
+   table may be one line of gigabytes. */
 
-enum { TABLE_COLUMNS_MAX = 256, TABLE_NO_COLUMN = TABLE_COLUMNS_MAX };
+enum {
+	TABLE_COLUMNS_MAX = 256,
+	TABLE_NO_COLUMN = TABLE_COLUMNS_MAX,
+	TABLE_FIRST_LINE_BYTES_MAX = 1 << 16
+};
 
 struct table_reader {
 	char *path; /* owned */
@@ -83,6 +89,10 @@ uint32_t table_reader_find(const struct table_reader *table, const char *name);
 /* The same for a required column. Sticky. */
 enum status table_reader_column(
 	const struct table_reader *table, const char *name, uint32_t *column, struct error *error);
+
+/* "; columns are separated by tabs" where the header looks as if other characters separated them,
+   else "": for the end of an error about its columns. */
+const char *table_reader_way_out(const struct table_reader *table);
 
 /* Reads the next row into `cells`, which are valid until the next row is read. False: end of the
    table, or error->status is set. Sticky. */

@@ -59,8 +59,8 @@ static enum status parse_run(struct history_run *run, const char *path, uint64_t
 
 	snprintf(name, sizeof(name), "%.200s:%llu", path, (unsigned long long)number);
 	if (length > HISTORY_LINE_BYTES_MAX) {
-		return error_set(error, STATUS_INPUT, "%s: found %zu bytes, expected at most %d",
-			name, length, HISTORY_LINE_BYTES_MAX);
+		return error_set(error, STATUS_INPUT, "%s: found more bytes, expected at most %d",
+			name, HISTORY_LINE_BYTES_MAX);
 	}
 	if (json_document_parse(&run->document, name, line, length, &unread) != STATUS_OK) {
 		bool has_field = strncmp(unread.text + strlen(name), ": field ", 8) == 0;
@@ -87,17 +87,31 @@ static struct history_run *next_run(struct history_run *ring, struct history_fil
 	return run;
 }
 
+/* A line with its end, and of one that is too long a byte more than the limit, since what is no
+   history may be one line of gigabytes. line: (HISTORY_LINE_BYTES_MAX + 2) ends in a zero. Returns
+   its bytes, 0 at the end of the file. */
+static size_t read_line(char *line, FILE *file)
+{
+	size_t length = 0;
+	int c = 0;
+
+	while (length <= HISTORY_LINE_BYTES_MAX && c != '\n' && (c = getc_unlocked(file)) != EOF) {
+		line[length++] = (char)c;
+	}
+	line[length] = '\0';
+	return length;
+}
+
 static enum status read_lines(struct history_file *history, struct history_run *ring,
 	const char *path, FILE *file, struct error *error)
 {
 	enum status status = STATUS_OK;
-	char *line = NULL;
-	size_t capacity = 0;
-	ssize_t length = 0;
+	char *line = memory_take_uncleared(HISTORY_LINE_BYTES_MAX + 2);
+	size_t length = 0;
 
-	while (status == STATUS_OK && (length = getline(&line, &capacity, file)) >= 0) {
+	while (status == STATUS_OK && (length = read_line(line, file)) > 0) {
 		struct history_run *run = next_run(ring, history);
-		status = parse_run(run, path, history->line_count, line, (size_t)length, error);
+		status = parse_run(run, path, history->line_count, line, length, error);
 	}
 	free(line);
 	return status != STATUS_OK || !ferror(file)

@@ -11,7 +11,8 @@ Test(faults_trace, making_one)
 	fault_sweep_require(&(struct fault_command){
 		.name = "trace make",
 		.prepare = "echo older >t.jsonl",
-		.arguments = "trace make --preset chat --requests 9 --session-rate 5 --out t.jsonl",
+		.arguments = "trace make --preset chat --requests 9 --session-rate 5 --force --out "
+			     "t.jsonl",
 	});
 }
 

@@ -82,3 +82,14 @@ bool calendar_time_ns(const char *text, size_t bytes, uint64_t *ns)
 	*ns = (uint64_t)seconds * UINT64_C(1000000000) + seconds_ns;
 	return true;
 }
+
+bool calendar_time_has_form(const char *text, size_t bytes)
+{
+	static const char form[] = "dddd-dd-dd";
+	bool has_form = bytes >= sizeof(form) - 1;
+
+	for (size_t i = 0; has_form && form[i] != '\0'; i++) {
+		has_form = form[i] == 'd' ? text[i] >= '0' && text[i] <= '9' : text[i] == form[i];
+	}
+	return has_form;
+}

@@ -10,6 +10,9 @@
    it is none. */
 bool calendar_time_ns(const char *text, size_t bytes, uint64_t *ns);
 
+/* Whether a text that is no calendar time has the form of a date: digits as in 2023-13-01. */
+bool calendar_time_has_form(const char *text, size_t bytes);
+
 #define CALENDAR_TIME_FORM "YYYY-MM-DD HH:MM:SS.fraction, with +HH:MM or without"
 
 #endif

@@ -59,6 +59,37 @@ uint32_t csv_split(const char *line, size_t line_bytes, struct csv_field *fields
 	}
 }
 
+/* Whether no column of the table is in this field. */
+static bool is_unread(const struct csv_layout *layout, uint32_t field)
+{
+	for (uint32_t i = 0; i < layout->column_count; i++) {
+		if (layout->field_of[i] == field) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static void look_at_names(
+	struct csv_layout *layout, const struct source_line *at, const struct csv_field *fields)
+{
+	layout->note[0] = '\0';
+	for (uint32_t i = 0; i < layout->column_count; i++) {
+		const char *known = layout->columns[i].name;
+		if (layout->field_of[i] != CSV_ABSENT) {
+			continue;
+		}
+		for (uint32_t j = 0; j < layout->field_count; j++) {
+			if (is_unread(layout, j) &&
+				unread_is_meant(fields[j].text, fields[j].bytes, known)) {
+				unread_note(layout->note, at, "column", fields[j].text,
+					fields[j].bytes, known);
+				return;
+			}
+		}
+	}
+}
+
 enum status csv_header(struct csv_layout *layout, const struct csv_column *columns,
 	uint32_t column_count, const struct source_line *at, const char *line, size_t line_bytes,
 	struct error *error)
@@ -88,6 +119,7 @@ enum status csv_header(struct csv_layout *layout, const struct csv_column *colum
 				"a header line with this column");
 		}
 	}
+	look_at_names(layout, at, fields);
 	return STATUS_OK;
 }
 
@@ -108,13 +140,28 @@ enum status csv_line(const struct csv_layout *layout, const struct source_line *
 	return STATUS_OK;
 }
 
+/* An integer, with zeros behind a point too: so a table is written whose column has gaps. */
+static bool count_of(const struct csv_field *field, uint64_t *value)
+{
+	size_t bytes = field->bytes;
+	const char *point = memchr(field->text, '.', bytes);
+
+	while (point != NULL && field->text[bytes - 1] == '0') {
+		bytes--;
+	}
+	bytes -= point != NULL && point + 1 == field->text + bytes;
+	return digits_to_u64(field->text, bytes, value);
+}
+
 enum status csv_count(const struct source_line *at, const char *name, const struct csv_field *field,
 	uint64_t minimum, uint64_t maximum, uint64_t *value, struct error *error)
 {
-	if (!digits_to_u64(field->text, field->bytes, value) || *value < minimum ||
-		*value > maximum) {
+	if (!count_of(field, value) || *value < minimum || *value > maximum) {
 		return source_line_error(error, at, name, field->text, field->bytes,
-			"an integer in [%" PRIu64 ", %" PRIu64 "]", minimum, maximum);
+			"an integer in [%" PRIu64 ", %" PRIu64 "]%s", minimum, maximum,
+			field->bytes == 0 && minimum == 0
+				? "; a row with 0 is passed over, as a request that failed"
+				: "");
 	}
 	return STATUS_OK;
 }

@@ -63,6 +63,9 @@ const char *trace_format_way_out(const char *line, size_t line_bytes)
 {
 	size_t commas = count_of(',', line, line_bytes);
 
+	if (line[0] == '{' && strspn(line + 1, " \t") + 1 == line_bytes) {
+		return "; an object of JSON is on one line: jq -c . writes it so";
+	}
 	if (line[0] == '{') {
 		return "; a row of JSON has timestamp, input_length and output_length";
 	}

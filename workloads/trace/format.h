@@ -15,6 +15,13 @@
 /* Tokens per hash id of Mooncake's traces, where they do not say another number. */
 enum { MOONCAKE_BLOCK_SIZE = 512 };
 
+/* Of the rows that were read. */
+struct trace_totals {
+	uint64_t rows, input_tokens;
+	uint64_t first_ns, last_ns; /* arrivals */
+	bool has_part_of_ms;	    /* a row arrives within a millisecond */
+};
+
 struct trace_format {
 	const char *name;	   /* as --format spells it */
 	uint32_t trace_block_size; /* default tokens per hash id; 0: the format has no ids */
@@ -41,8 +48,11 @@ struct trace_format {
 	   there is none. Rows of a line come in order of time, and such a file has one line. */
 	bool (*more)(void *state, struct trace_row *row, bool *is_skipped);
 
-	/* What a user must know of how the file was read, after its rows; NULL: nothing. */
-	const char *(*note)(const void *state);
+	/* What a user must know of names that were not read; NULL: nothing. */
+	const char *(*misspelt)(const void *state);
+
+	/* And of how the file was read, after its rows; NULL: nothing. */
+	const char *(*note)(const void *state, const struct trace_totals *totals);
 };
 
 /* The formats in the order of the table; NULL past the end. */

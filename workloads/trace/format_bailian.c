@@ -43,6 +43,11 @@ static void bailian_close(void *state)
 	json_reader_close(state);
 }
 
+static const char *bailian_misspelt(const void *state)
+{
+	return json_reader_note(state);
+}
+
 static enum status bailian_row(void *state, const struct source_line *at, const char *line,
 	size_t line_bytes, struct trace_row *row, bool *is_skipped, struct error *error)
 {
@@ -69,4 +74,5 @@ const struct trace_format format_bailian = {
 	.open = bailian_open,
 	.close = bailian_close,
 	.row = bailian_row,
+	.misspelt = bailian_misspelt,
 };

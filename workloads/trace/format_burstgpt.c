@@ -105,6 +105,13 @@ static enum status burstgpt_row(void *state, const struct source_line *at, const
 	return keep_session(burstgpt, at, &values[COLUMN_SESSION], &row->session, error);
 }
 
+static const char *burstgpt_misspelt(const void *state)
+{
+	const struct burstgpt *burstgpt = state;
+
+	return burstgpt->layout.note[0] == '\0' ? NULL : burstgpt->layout.note;
+}
+
 const struct trace_format format_burstgpt = {
 	.name = "burstgpt",
 	.starts_at_first_row = true,
@@ -115,4 +122,5 @@ const struct trace_format format_burstgpt = {
 	.close = burstgpt_close,
 	.header = burstgpt_header,
 	.row = burstgpt_row,
+	.misspelt = burstgpt_misspelt,
 };

@@ -264,6 +264,12 @@ static enum status csv_log_row(void *state, const struct source_line *at, const 
 		(!decimal_to_u64(
 			 moment->text, moment->bytes, units[log->unit].places, &row->arrival_ns) ||
 			row->arrival_ns > CLOCK_NS_MAX)) {
+		if (calendar_time_has_form(moment->text, moment->bytes)) {
+			return source_line_error(error, at, log->text[ROLE_ARRIVAL], moment->text,
+				moment->bytes,
+				"a calendar time that there is, of the years 1971 to "
+				"2200: " CALENDAR_TIME_FORM);
+		}
 		return source_line_error(error, at, log->text[ROLE_ARRIVAL], moment->text,
 			moment->bytes,
 			"%s in [0, 2^63 ns) (quire trace convert --columns unit=ms for another "

@@ -2,10 +2,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/integer.h"
-#include "engine/base/memory.h"
 #include "workloads/trace/json_row.h"
-
-#include <stdlib.h>
 
 /* Mooncake JSONL: {"timestamp": ms, "input_length": n, "output_length": n, "hash_ids": [...]}. Two
    optional fields link the turns of a conversation: session_id, and delay, the milliseconds between
@@ -55,42 +52,30 @@ static bool mooncake_recognises(const char *line, size_t line_bytes)
 	       line_contains(line, line_bytes, "\"input_length\"");
 }
 
-struct mooncake {
-	struct json_reader *rows;
-	uint64_t first_ns, last_ns; /* times of all rows; last_ns < first_ns: there is none */
-};
-
 static void *mooncake_open(const struct trace_options *options)
 {
-	struct mooncake *mooncake = memory_take(1, sizeof(*mooncake));
-
 	(void)options;
-	mooncake->rows = json_reader_open(fields, FIELD_COUNT);
-	mooncake->first_ns = UINT64_MAX;
-	return mooncake;
+	return json_reader_open(fields, FIELD_COUNT);
 }
 
 static void mooncake_close(void *state)
 {
-	struct mooncake *mooncake = state;
+	json_reader_close(state);
+}
 
-	if (mooncake != NULL) {
-		json_reader_close(mooncake->rows);
-		free(mooncake);
-	}
+static const char *mooncake_misspelt(const void *state)
+{
+	return json_reader_note(state);
 }
 
 static enum status mooncake_row(void *state, const struct source_line *at, const char *line,
 	size_t line_bytes, struct trace_row *row, bool *is_skipped, struct error *error)
 {
-	struct mooncake *mooncake = state;
 	struct json_value values[FIELD_COUNT];
 
-	TRY(json_reader_row(mooncake->rows, at, line, line_bytes, values, error));
+	TRY(json_reader_row(state, at, line, line_bytes, values, error));
 	*is_skipped = false;
 	row->arrival_ns = values[FIELD_TIMESTAMP].number;
-	mooncake->first_ns = u64_min(mooncake->first_ns, row->arrival_ns);
-	mooncake->last_ns = u64_max(mooncake->last_ns, row->arrival_ns);
 	row->input_length = u32_from(values[FIELD_INPUT].number);
 	row->output_length = u32_from(values[FIELD_OUTPUT].number);
 	row->session = values[FIELD_SESSION].text;
@@ -104,18 +89,41 @@ static enum status mooncake_row(void *state, const struct source_line *at, const
 	return STATUS_OK;
 }
 
+#define NS_PER_MS UINT64_C(1000000)
+
 /* Seconds since 1970 have ten digits from 2001 to 2286. Milliseconds with ten digits begin twelve
    days behind the trace's zero, and all of one file seldom lie within a quarter of an hour. */
-static const char *mooncake_note(const void *state)
+static bool looks_like_epoch(const struct trace_totals *totals)
 {
-	const struct mooncake *mooncake = state;
-	const uint64_t ms = UINT64_C(1000) * 1000, least = 1000 * ms * ms, most_span = ms * ms;
-	bool is_epoch = mooncake->first_ns >= least && mooncake->last_ns < 10 * least &&
-			mooncake->last_ns - mooncake->first_ns < most_span;
+	const uint64_t least = 1000 * NS_PER_MS * NS_PER_MS;
 
-	return is_epoch ? "timestamps are read as milliseconds, and look like seconds since 1970: "
-			  "jq -c '.timestamp *= 1000' makes them milliseconds"
-			: NULL;
+	return totals->first_ns >= least && totals->last_ns < 10 * least &&
+	       totals->last_ns - totals->first_ns < NS_PER_MS * NS_PER_MS;
+}
+
+/* More than any engine serves, from row to row and not in a burst alone. Seconds have decimals;
+   milliseconds that were rounded have none. */
+static bool looks_like_seconds(const struct trace_totals *totals)
+{
+	enum { ROWS_MIN = 20, TOKENS_PER_MS = 1000 };
+	uint64_t ms = (totals->last_ns - totals->first_ns) / NS_PER_MS + 1;
+
+	return totals->has_part_of_ms && totals->rows >= ROWS_MIN && totals->rows > ms &&
+	       totals->input_tokens / TOKENS_PER_MS > ms;
+}
+
+static const char *mooncake_note(const void *state, const struct trace_totals *totals)
+{
+	(void)state;
+	if (looks_like_epoch(totals)) {
+		return "timestamps are read as milliseconds, and look like seconds since 1970: "
+		       "jq -c '.timestamp *= 1000' makes them milliseconds";
+	}
+	return looks_like_seconds(totals)
+		       ? "timestamps are read as milliseconds, by which more than 1,000 requests "
+			 "and 1,000,000 prompt tokens arrive each second: if they are seconds, "
+			 "jq -c '.timestamp *= 1000' makes them milliseconds"
+		       : NULL;
 }
 
 const struct trace_format format_mooncake = {
@@ -125,5 +133,6 @@ const struct trace_format format_mooncake = {
 	.open = mooncake_open,
 	.close = mooncake_close,
 	.row = mooncake_row,
+	.misspelt = mooncake_misspelt,
 	.note = mooncake_note,
 };

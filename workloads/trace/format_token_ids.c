@@ -12,6 +12,10 @@
    "output_toks": n}, optionally "input_toks" and "output_tok_ids", which must agree with the
    others, and "priority". */
 
+/* Tokens per hash id that is made of such a trace. What a replay shares is whole blocks, so it is
+   the smallest default of a policy's --block-size: the others are multiples of it. */
+enum { TOKEN_IDS_BLOCK_SIZE = 16 };
+
 enum {
 	FIELD_TIME,
 	FIELD_PROMPT,
@@ -65,6 +69,11 @@ static enum status wrong_count(const struct source_line *at, const char *field, 
 		error, at, field, text, (size_t)bytes, "%" PRIu64 " as in %s", expected, by);
 }
 
+static const char *token_ids_misspelt(const void *state)
+{
+	return json_reader_note(state);
+}
+
 static enum status token_ids_row(void *state, const struct source_line *at, const char *line,
 	size_t line_bytes, struct trace_row *row, bool *is_skipped, struct error *error)
 {
@@ -97,8 +106,10 @@ static enum status token_ids_row(void *state, const struct source_line *at, cons
 
 const struct trace_format format_token_ids = {
 	.name = "token-ids",
+	.trace_block_size = TOKEN_IDS_BLOCK_SIZE,
 	.recognises = token_ids_recognises,
 	.open = token_ids_open,
 	.close = token_ids_close,
 	.row = token_ids_row,
+	.misspelt = token_ids_misspelt,
 };

@@ -210,8 +210,14 @@ static enum status vllm_bench_row(void *state, const struct source_line *at, con
 	return STATUS_OK;
 }
 
-static const char *vllm_bench_note(const void *state)
+static const char *vllm_bench_misspelt(const void *state)
 {
+	return json_reader_note(((const struct vllm_bench *)state)->json);
+}
+
+static const char *vllm_bench_note(const void *state, const struct trace_totals *totals)
+{
+	(void)totals;
 	return ((const struct vllm_bench *)state)->note;
 }
 
@@ -225,5 +231,6 @@ const struct trace_format format_vllm_bench = {
 	.close = vllm_bench_close,
 	.row = vllm_bench_row,
 	.more = vllm_bench_more,
+	.misspelt = vllm_bench_misspelt,
 	.note = vllm_bench_note,
 };

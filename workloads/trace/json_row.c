@@ -4,6 +4,7 @@
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
+#include "engine/base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,14 @@
 #include <yajl/yajl_parse.h>
 
 static const uint32_t FIELD_UNKNOWN = UINT32_MAX;
+
+/* A misspelt name is in each row, or in one of the first. Looking at more would cost time. */
+enum { LOOKED_AT_ROWS = 100, UNKNOWN_NAMES_MAX = 8 };
+
+struct unknown_name {
+	char text[TEXT_NAME_BYTES_MAX];
+	size_t bytes;
+};
 
 struct json_reader {
 	const struct json_field *fields;
@@ -28,6 +37,11 @@ struct json_reader {
 	uint32_t next_field;   /* rows tend to repeat their order: the field to compare first */
 	bool is_in_ids;
 	bool is_seen[JSON_FIELDS_MAX];
+
+	uint32_t looked_at_count;			/* rows */
+	struct unknown_name unknown[UNKNOWN_NAMES_MAX]; /* (unknown_count) of the row */
+	uint32_t unknown_count;
+	char note[UNREAD_NOTE_BYTES]; /* "": none */
 
 	uint64_t *ids;
 	size_t id_count, id_capacity;
@@ -211,6 +225,16 @@ static int on_boolean(void *context, int value)
 	return on_row_level_value(context, value ? "true" : "false", value ? 4 : 5);
 }
 
+static void keep_unknown(struct json_reader *reader, const unsigned char *text, size_t bytes)
+{
+	if (reader->looked_at_count < LOOKED_AT_ROWS && reader->unknown_count < UNKNOWN_NAMES_MAX &&
+		bytes <= TEXT_NAME_BYTES_MAX) {
+		struct unknown_name *name = &reader->unknown[reader->unknown_count++];
+		memcpy(name->text, text, bytes);
+		name->bytes = bytes;
+	}
+}
+
 static int on_map_key(void *context, const unsigned char *text, size_t bytes)
 {
 	struct json_reader *reader = context;
@@ -230,6 +254,7 @@ static int on_map_key(void *context, const unsigned char *text, size_t bytes)
 		}
 	}
 	if (reader->field == FIELD_UNKNOWN) {
+		keep_unknown(reader, text, bytes);
 		return 1;
 	}
 	if (reader->is_seen[reader->field]) {
@@ -421,8 +446,31 @@ static void begin_row(struct json_reader *reader)
 	reader->is_in_ids = false;
 	reader->id_count = 0;
 	reader->text_bytes = 0;
+	reader->unknown_count = 0;
 	memset(reader->is_seen, 0, sizeof(reader->is_seen));
 	memset(reader->values, 0, reader->field_count * sizeof(*reader->values));
+}
+
+/* Looks for unknown names of the row that may stand for fields which it lacks. */
+static void look_at_names(struct json_reader *reader)
+{
+	for (uint32_t i = 0; i < reader->unknown_count && reader->note[0] == '\0'; i++) {
+		const struct unknown_name *name = &reader->unknown[i];
+		for (uint32_t j = 0; j < reader->field_count && reader->note[0] == '\0'; j++) {
+			const char *known = reader->fields[j].name;
+			if (!reader->is_seen[j] &&
+				unread_is_meant(name->text, name->bytes, known)) {
+				unread_note(reader->note, reader->at, "field", name->text,
+					name->bytes, known);
+			}
+		}
+	}
+	reader->looked_at_count++;
+}
+
+const char *json_reader_note(const struct json_reader *reader)
+{
+	return reader->note[0] == '\0' ? NULL : reader->note;
 }
 
 enum status json_reader_row(struct json_reader *reader, const struct source_line *at,
@@ -454,6 +502,9 @@ enum status json_reader_row(struct json_reader *reader, const struct source_line
 		if (is_array(field->kind)) {
 			values[i].ids = reader->ids + reader->ids_at[i];
 		}
+	}
+	if (reader->looked_at_count < LOOKED_AT_ROWS) {
+		look_at_names(reader);
 	}
 	return STATUS_OK;
 }

@@ -57,6 +57,9 @@ void json_reader_close(struct json_reader *reader);
 enum status json_reader_row(struct json_reader *reader, const struct source_line *at,
 	const char *line, size_t line_bytes, struct json_value *values, struct error *error);
 
+/* What must be known of names that the first rows have and the table has not; NULL: nothing. */
+const char *json_reader_note(const struct json_reader *reader);
+
 /* A value of a JSON_SIGNED field whose maximum is INT32_MAX. */
 int32_t json_signed(const struct json_value *value);
 

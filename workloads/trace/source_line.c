@@ -1,5 +1,7 @@
 #include "workloads/trace/source_line.h"
 
+#include "engine/base/text.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,4 +37,36 @@ enum status source_line_error(struct error *error, const struct source_line *at,
 	return error_set(error, STATUS_INPUT, "%.200s%s: %s%sfound %s, expected %s", at->path, line,
 		field == NULL ? "" : field, field == NULL ? "" : ": ",
 		found_bytes > 0 ? shown : "nothing", expected);
+}
+
+/* ---- names that nothing reads ---- */
+
+/* Two edits turn many a short word into another. */
+enum { EDITS_MAX = 2, SHORT_EDITS_MAX = 1, SHORT_BYTES_MAX = 7 };
+
+bool unread_is_meant(const char *found, size_t bytes, const char *known)
+{
+	char name[TEXT_NAME_BYTES_MAX + 1];
+	uint32_t edits =
+		(strlen(known) > SHORT_BYTES_MAX ? EDITS_MAX : SHORT_EDITS_MAX) + UINT32_C(1);
+
+	if (bytes > TEXT_NAME_BYTES_MAX) {
+		return false;
+	}
+	for (size_t i = 0; i < bytes; i++) {
+		if (found[i] < ' ' || found[i] > '~') {
+			return false;
+		}
+	}
+	memcpy(name, found, bytes);
+	name[bytes] = '\0';
+	return text_is_meant(name, known, &edits);
+}
+
+void unread_note(char note[UNREAD_NOTE_BYTES], const struct source_line *at, const char *what,
+	const char *found, size_t bytes, const char *known)
+{
+	snprintf(note, UNREAD_NOTE_BYTES,
+		"%.200s:%" PRIu64 ": found %s %.*s, which is not read; is %s meant?", at->path,
+		at->line, what, (int)bytes, found, known);
 }

@@ -25,7 +25,7 @@ struct trace {
 	void *state;
 	uint32_t trace_block_size,
 		own_block_size; /* own: as the first row says it; 0: it does not */
-	uint64_t row_count;
+	struct trace_totals totals;
 	uint64_t blank_line; /* the first of blank lines just passed; 0: none */
 	uint64_t last_arrival_ns, last_line;
 	uint64_t start_ns; /* subtracted from all times, so that the first row's is 0 */
@@ -201,7 +201,7 @@ static enum status check_order(struct trace *trace, const struct source_line *at
 {
 	char found[96];
 
-	if (trace->row_count > 0 && row->arrival_ns < trace->last_arrival_ns) {
+	if (trace->totals.rows > 0 && row->arrival_ns < trace->last_arrival_ns) {
 		int bytes = snprintf(found, sizeof(found), "a time %" PRIu64 " ns earlier",
 			trace->last_arrival_ns - row->arrival_ns);
 		return source_line_error(error, at, NULL, found, (size_t)bytes,
@@ -305,6 +305,19 @@ static enum status parse_sorted(struct trace *trace, struct trace_row *row, stru
 		&is_skipped, error);
 }
 
+static enum status refuse_without_rows(const struct trace *trace, struct error *error)
+{
+	const struct source_line at = source_line_of(trace, 0);
+
+	if (trace->skipped_count == 0) {
+		return source_line_error(
+			error, &at, NULL, "no row", 6, "a trace with at least one");
+	}
+	return source_line_error(error, &at, NULL, "no row", 6,
+		"at least one beside the %" PRIu64 " %s that are passed over", trace->skipped_count,
+		trace_skip_reason(trace));
+}
+
 /* Reads and checks the next row. */
 static enum status read_row(struct trace *trace, struct trace_row *row, struct source_line *at,
 	bool *has_row, struct error *error)
@@ -312,12 +325,20 @@ static enum status read_row(struct trace *trace, struct trace_row *row, struct s
 	TRY(trace->is_sorted ? parse_sorted(trace, row, at, has_row, error)
 			     : parse_next(trace, row, at, has_row, error));
 	if (!*has_row) {
-		return trace->row_count > 0 ? STATUS_OK
-					    : source_line_error(error, at, NULL, "no row", 6,
-						      "a trace with at least one");
+		return trace->totals.rows > 0 ? STATUS_OK : refuse_without_rows(trace, error);
 	}
 	TRY(check_ids(trace, at, row, error));
 	return check_order(trace, at, row, error);
+}
+
+static void count_row(struct trace_totals *totals, const struct trace_row *row)
+{
+	const uint64_t ns_per_ms = 1000000;
+
+	totals->first_ns = totals->rows == 0 ? row->arrival_ns : totals->first_ns;
+	totals->last_ns = row->arrival_ns;
+	totals->has_part_of_ms = totals->has_part_of_ms || row->arrival_ns % ns_per_ms != 0;
+	totals->input_tokens += row->input_length;
 }
 
 enum status trace_next(
@@ -330,12 +351,13 @@ enum status trace_next(
 	if (!*has_row) {
 		return status;
 	}
-	if (trace->row_count == 0 && trace->format->starts_at_first_row) {
+	if (trace->totals.rows == 0 && trace->format->starts_at_first_row) {
 		trace->start_ns = row->arrival_ns;
 	}
+	count_row(&trace->totals, row);
 	row->arrival_ns -= trace->start_ns;
 	row->line = at.line;
-	row->index = trace->row_count++;
+	row->index = trace->totals.rows++;
 	return STATUS_OK;
 }
 
@@ -397,9 +419,20 @@ const char *trace_skip_reason(const struct trace *trace)
 		trace->skipped_count, trace->format->skipped[0], trace->format->skipped[1]);
 }
 
-const char *trace_note(const struct trace *trace)
+const char *trace_note(const struct trace *trace, uint32_t index)
 {
-	return trace->format->note == NULL ? NULL : trace->format->note(trace->state);
+	const struct trace_format *format = trace->format;
+	const char *notes[] = {
+		format->misspelt == NULL ? NULL : format->misspelt(trace->state),
+		format->note == NULL ? NULL : format->note(trace->state, &trace->totals),
+	};
+
+	for (uint32_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
+		if (notes[i] != NULL && index-- == 0) {
+			return notes[i];
+		}
+	}
+	return NULL;
 }
 
 enum status trace_finish(struct trace *trace, struct error *error)

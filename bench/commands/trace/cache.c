@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TABLE_ROWS_ABOUT = 20 };
+enum { TABLE_ROWS_ABOUT = 20, GPUS_BYTES = 256 };
 
 struct cache_request {
 	struct replay_config config; /* how the trace is read, and the model */
@@ -30,6 +30,7 @@ struct cache_request {
 	uint32_t asked_count;
 	uint64_t kv_bytes_per_token; /* 0: no model */
 	uint64_t gpu_tokens;	     /* that --gpu holds beside the model; 0: no GPU */
+	char gpus[GPUS_BYTES];	     /* "h200", or "h200 -tp 2" */
 };
 
 /* "5000" or "1000,2000,4000": blocks of the trace. */
@@ -71,14 +72,14 @@ static enum status read_references(
 	references_init(references, trace_reading_block_size(trace));
 	bool has_ids;
 	enum status status = references_read(references, trace, &has_ids, error);
+	if (status == STATUS_OK) {
+		trace_reading_report(trace);
+	}
 	if (status == STATUS_OK && !has_ids) {
 		status = error_set(error, STATUS_INPUT,
 			"%.200s: found neither hash ids nor token ids in any row, expected some: "
 			"without them no prompt shares anything",
 			request->path);
-	}
-	if (status == STATUS_OK) {
-		trace_reading_report(trace);
 	}
 	trace_close(trace);
 	return status;
@@ -252,13 +253,13 @@ static enum status write_plot(const struct cache_request *request,
 		plot_set_text(&plot, "model", request->config.model);
 	}
 	if (request->gpu_tokens > 0) {
-		plot_set_text(&plot, "gpu", request->config.gpu);
+		plot_set_text(&plot, "gpu", request->gpus);
 		plot_set_number(&plot, "gpu_gib", gib(request, request->gpu_tokens));
 	}
 	return plot_draw(&plot, "trace_cache.gp", request->plot, error);
 }
 
-/* The KV cache of the GPU with the other limits of a run at their defaults. */
+/* The KV cache of the GPU, or of all that share the model, with the other limits of a run at their defaults. */
 static enum status find_gpu(
 	struct cache_request *request, const struct model_config *model, struct error *error)
 {
@@ -266,14 +267,21 @@ static enum status find_gpu(
 	struct replay_config usual;
 	struct engine_config engine;
 	struct kv_memory memory;
+	uint32_t ranks = (uint32_t)request->config.tensor_parallel_size;
 
+	TRY(replay_config_ranks_check(&request->config, model, error));
 	replay_config_default(&usual);
 	usual.max_model_len = model->max_position_embeddings;
 	replay_config_engine(&usual, &engine);
 	TRY(gpu_profile_choose(request->config.gpu, replay_config_policy(&request->config),
-		model->name, 1, &choice, error));
-	TRY(kv_memory_estimate(
-		model, &choice.profile, &engine, usual.gpu_memory_utilization, 1, &memory, error));
+		model->name, ranks, &choice, error));
+	TRY(kv_memory_estimate(model, &choice.profile, &engine, usual.gpu_memory_utilization, ranks,
+		&memory, error));
+	if (ranks == 1) {
+		snprintf(request->gpus, GPUS_BYTES, "%s", request->config.gpu);
+	} else {
+		snprintf(request->gpus, GPUS_BYTES, "%s -tp %u", request->config.gpu, ranks);
+	}
 	request->gpu_tokens = (uint64_t)memory.block_count * usual.block_size;
 	return STATUS_OK;
 }
@@ -287,7 +295,7 @@ static enum status write_curve(const struct cache_request *request,
 		print_table(request, references, curve);
 		if (request->gpu_tokens > 0) {
 			printf("\n%s has room for %" PRIu64 " %s, %.3f GiB, beside %s\n",
-				request->config.gpu, request->gpu_tokens,
+				request->gpus, request->gpu_tokens,
 				word_of_count(request->gpu_tokens, "token", "tokens"),
 				gib(request, request->gpu_tokens), request->config.model);
 		}
@@ -322,6 +330,10 @@ static enum status check_request(const struct cache_request *request, struct err
 	if (request->config.gpu != NULL && request->config.model == NULL) {
 		return error_set(error, STATUS_USAGE,
 			"--gpu needs --model: what a GPU holds depends on both");
+	}
+	if (request->config.given.tensor_parallel_size && request->config.gpu == NULL) {
+		return error_set(error, STATUS_USAGE,
+			"--tensor-parallel-size needs --gpu: it says how many of them there are");
 	}
 	if (request->has_policy && (request->out != NULL || request->plot != NULL)) {
 		return error_set(error, STATUS_USAGE,
@@ -373,6 +385,8 @@ static const struct option options[] = {
 		.help = "also show sizes in GiB of this model's KV cache, such as qwen3-0.6b"},
 	{FROM_TABLE("gpu"), .initial = "",
 		.help = "with --model: also show how much this GPU holds, such as h200"},
+	{FROM_TABLE("tensor-parallel-size"),
+		.help = "with --gpu: GPUs that share the model, and hold more together"},
 	{.kind = OPTION_HEADING, .help = "Output"},
 	{"json", OPTION_FLAG, REQUEST(wants_json), .help = "JSON with exact counts"},
 	{"out", OPTION_TEXT, REQUEST(out), .argument = "FILE.tsv",

@@ -69,6 +69,7 @@ static enum status convert(struct converter *converter, const char *out, struct 
 struct convert_request {
 	struct replay_config config; /* how the trace is read */
 	const char *out, *columns;
+	bool is_forced;
 };
 
 static enum status open_trace(struct trace **trace, const char *path,
@@ -99,9 +100,12 @@ static enum status run(struct command_line *line, struct error *error)
 	}
 	TRY(result_names_refuse("--out", request->out, "trace.jsonl", error));
 	TRY(open_trace(&converter.trace, line->positionals[0], request, error));
+	enum status status = output_file_refuse_old(request->out, request->is_forced, error);
 	converter.block_size = trace_reading_block_size(converter.trace);
 	converter.conversations = conversations_open(converter.block_size);
-	enum status status = convert(&converter, request->out, error);
+	if (status == STATUS_OK) {
+		status = convert(&converter, request->out, error);
+	}
 	if (status == STATUS_OK) {
 		trace_reading_report(converter.trace);
 	}
@@ -119,6 +123,8 @@ static const struct option options[] = {
 	{.kind = OPTION_HEADING, .help = "Output"},
 	{"out", OPTION_TEXT, offsetof(struct convert_request, out), .argument = "FILE",
 		.help = "file to write; - is the standard output"},
+	{"force", OPTION_FLAG, offsetof(struct convert_request, is_forced),
+		.help = "replace an existing file"},
 };
 
 const struct command command_trace_convert = {

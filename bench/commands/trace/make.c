@@ -147,6 +147,7 @@ static enum status run(struct command_line *line, struct error *error)
 		return error_set(error, STATUS_USAGE, "--out is missing");
 	}
 	TRY(result_names_refuse("--out", request->out, "trace.jsonl", error));
+	TRY(output_file_refuse_old(request->out, request->is_forced, error));
 	enum status status = trace_plan_open(&plan, request, error);
 	if (status == STATUS_OK) {
 		status = write_trace(request->out, &plan.options, error);
@@ -174,6 +175,7 @@ static const struct option options[] = {
 	{FROM_TABLE("seed"), .maximum = UINT64_MAX, .help = "same seed, same bytes"},
 	{"out", OPTION_TEXT, REQUEST(out), .argument = "FILE",
 		.help = "file to write; - is the standard output"},
+	{"force", OPTION_FLAG, REQUEST(is_forced), .help = "replace an existing file"},
 
 	{.kind = OPTION_HEADING,
 		.help = "lengths: N, LOW:HIGH (uniform) or lognormal:MEDIAN:SIGMA"},

@@ -13,6 +13,7 @@ struct trace_request {
 	struct replay_config config; /* seed, block size and arrivals */
 	uint32_t preset;	     /* of trace_preset_at() */
 	const char *out;
+	bool is_forced; /* replaces what is at .out */
 	uint64_t requests;
 	const char *input, *follow_up, *output, *turns; /* LENGTH: N, LOW:HIGH, lognormal:M:S */
 	bool has_input, has_output;			/* given by the user, not by the preset */

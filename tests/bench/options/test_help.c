@@ -251,6 +251,11 @@ static void require_options(const struct command *command, const char *text)
 
 	for (uint32_t i = 0; command_option(command, i, &option); i++) {
 		struct text block = {0};
+		char help[OPTION_HELP_BYTES] = "";
+		if (option.kind != OPTION_HEADING) {
+			option_help(&option, help);
+		}
+		require(strlen(help) + 1 < sizeof(help), "--%s: cut off", option.name);
 		lay_out_option(&block, &option);
 		require(strstr(text, block.bytes) != NULL, "%s: not there as\n%s", command->name,
 			block.bytes);

@@ -252,7 +252,13 @@ Test(output_file, an_input_that_is_a_pipe_or_a_device_is_refused_at_once)
 		require(strstr(error.text, expected) != NULL, "%s", error.text);
 	}
 	require_equal(input_file_open(&file, "/dev/zero", INPUT_FILE_OR_PIPE, &error), STATUS_FILE);
+	require(strstr(error.text, ": found a device, expected a file or a pipe") != NULL, "%s",
+		error.text);
 	error = (struct error){0};
+	require(input_file_open(&file, "/dev/null", INPUT_FILE_OR_PIPE, &error) == STATUS_OK, "%s",
+		error.text);
+	require_equal(fgetc(file), EOF);
+	fclose(file);
 	require(input_file_open(&file, path, INPUT_FILE_OR_PIPE, &error) == STATUS_OK, "%s",
 		error.text);
 	require_equal(fgetc(file), EOF);

@@ -555,6 +555,36 @@ static void require_refused(const char *folder, const char *text, const char *li
 	cr_expect_str_eq(error.text + strlen(path), line);
 }
 
+/* A first line without an end is not taken into memory: it may be all of a large file. */
+Test(table, a_first_line_has_a_limit)
+{
+	static char text[TABLE_FIRST_LINE_BYTES_MAX + 4];
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
+	struct error error = {0};
+	struct table_reader table;
+
+	temporary_folder(folder);
+	memset(text, 'x', TABLE_FIRST_LINE_BYTES_MAX);
+	require_refused(folder, text,
+		":1: found a line of 65536 bytes or more, expected a table with a header");
+	temporary_write(folder, "t.tsv", "", path);
+	require(truncate(path, (off_t)1 << 36) == 0, "no sparse file");
+	require_equal(table_reader_open(&table, path, NULL, &error), STATUS_INPUT);
+	cr_expect(strstr(error.text, ":1: found a zero byte, expected a table of text") != NULL,
+		"%s", error.text);
+	table_reader_close(&table);
+	/* The longest line, with the rows behind it. */
+	memset(text, 'a', TABLE_FIRST_LINE_BYTES_MAX - 1);
+	strcpy(text + TABLE_FIRST_LINE_BYTES_MAX - 1, "\n1\n");
+	temporary_write(folder, "t.tsv", text, path);
+	error = (struct error){0};
+	require_equal(table_reader_open(&table, path, NULL, &error), STATUS_OK);
+	cr_expect(table_reader_next(&table, &error) && strcmp(table.cells[0], "1") == 0, "%s",
+		error.text);
+	table_reader_close(&table);
+	temporary_remove(folder);
+}
+
 Test(table, a_refusal_names_line_column_and_what_was_found)
 {
 	char folder[TEMPORARY_PATH_BYTES];
@@ -575,6 +605,8 @@ Test(table, a_refusal_names_line_column_and_what_was_found)
 		memcpy(wide + 1 + 2 * i, "\tb", 3);
 	}
 	require_refused(folder, wide, ":1: found 257 columns, expected at most 256");
+	require_refused(folder, "a b\n1 2\n",
+		":1: column a is missing from the header; columns are separated by tabs");
 	temporary_remove(folder);
 }
 

@@ -113,6 +113,29 @@ Test(format_csv, columns_of_any_name_can_be_named)
 Test(format_csv, rows_without_an_answer_are_passed_over)
 {
 	expect(NULL, "ts,input,output\n1,0,0\n2,2,3\n", "csv\n0 2 3\n");
+	expect(NULL, "ts,input,output\n1,5,0\n2,6,0\n",
+		"csv\nt: found no row, expected at least one beside the 2 rows without output "
+		"tokens: failures at the source that are passed over");
+	expect(NULL, "ts,input,output\n", "csv\nt: found no row, expected a trace with at least");
+	expect(NULL, "ts,input,output\n1,5,\n",
+		"csv\nt:2: output: found nothing, expected an integer in [0, 268435456]; a row "
+		"with "
+		"0 is passed over, as a request that failed");
+}
+
+/* As a table is written whose column has gaps. */
+Test(format_csv, integers_may_have_zeros_behind_a_point)
+{
+	expect(NULL, "ts,input,output\n1,20.0,100.00\n2,30.,0.0\n3,40,5\n",
+		"csv\n0 20 100\n2000000000 40 5\n");
+	static const char *const others[] = {"20.5", "20.05", ".0", ".", "2e1", "-0.0", "1.0.0"};
+	for (uint32_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		char text[64], expected[64];
+		snprintf(text, sizeof(text), "ts,input,output\n1,5,%s\n", others[i]);
+		snprintf(expected, sizeof(expected), "csv\nt:2: output: found %s, expected an",
+			others[i]);
+		expect(NULL, text, expected);
+	}
 }
 
 Test(format_csv, bad_logs_get_one_clear_line)
@@ -130,6 +153,10 @@ Test(format_csv, bad_logs_get_one_clear_line)
 	expect(NULL, "ts,input,output\nsoon,2,3\n",
 		"csv\nt:2: ts: found soon, expected s in [0, 2^63 ns) (quire trace convert "
 		"--columns unit=ms");
+	expect(NULL, "ts,input,output\n2024-13-01 00:00:00,2,3\n",
+		"csv\nt:2: ts: found 2024-13-01 00:00:00, expected a calendar time that there is, "
+		"of "
+		"the years 1971 to 2200: YYYY-MM-DD HH:MM:SS.fraction");
 	expect(NULL, "ts,input,output\n1700000000000,2,3\n", "csv\nt:2: ts: found 1700000000000,");
 	expect(NULL, "ts,input,output\n1,2.5,3\n",
 		"csv\nt:2: input: found 2.5, expected an integer");

@@ -57,8 +57,8 @@ static void read_all(const char *text, bool sorts, char *out, size_t out_bytes)
 	}
 	if (status != STATUS_OK) {
 		snprintf(out + used, out_bytes - used, "%s", strstr(error.text, "/t:") + 1);
-	} else if (trace_note(trace) != NULL) {
-		snprintf(out + used, out_bytes - used, "#%s", trace_note(trace));
+	} else if (trace_note(trace, 0) != NULL) {
+		snprintf(out + used, out_bytes - used, "#%s", trace_note(trace, 0));
 	}
 	trace_close(trace);
 }
@@ -210,7 +210,8 @@ Test(format_vllm_bench, bad_files_get_one_clear_line)
 			"t:1: input_lens: found nothing, expected an array of integers in [0, "
 			"268435456]; --save-detailed writes it"},
 		{RESULT("1", "[1]", "[1]", ", \"p\": NaN"), "t:1: found"},
-		{RESULT("1", "[1]", "[0]", ""), "t:1: found no row"},
+		{RESULT("1", "[1]", "[0]", ""),
+			"t: found no row, expected at least one beside the 1 request"},
 	};
 	char found[1024];
 

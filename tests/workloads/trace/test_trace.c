@@ -118,9 +118,10 @@ Test(trace, reads_mooncake)
 		"\"session_id\":\"a\\\"b\",\"delay\":20}\n");
 }
 
-/* What is noted of a trace that has these times; NULL: nothing. */
+/* What is noted of a trace, without its folder; "": nothing. */
 static const char *note_of(const char *rows)
 {
+	static char text[512];
 	char path[TEMPORARY_PATH_BYTES];
 	struct trace *trace = NULL;
 	struct trace_row row;
@@ -132,9 +133,13 @@ static const char *note_of(const char *rows)
 	while (has_row) {
 		require(trace_next(trace, &row, &has_row, &error) == STATUS_OK, "%s", error.text);
 	}
-	const char *note = trace_note(trace); /* a constant */
+	const char *note = trace_note(trace, 0);
+	bool has_folder = note != NULL && strncmp(note, folder, strlen(folder)) == 0;
+	snprintf(text, sizeof(text), "%s",
+		note == NULL ? "" : note + (has_folder ? strlen(folder) + 1 : 0));
+	require(note == NULL || trace_note(trace, 1) == NULL, "%s: two notes", rows);
 	trace_close(trace);
-	return note;
+	return text;
 }
 
 /* Times of ten digits that are near each other; milliseconds have thirteen. */
@@ -151,11 +156,75 @@ Test(trace, seconds_since_1970_are_noted)
 
 	for (uint32_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
 		const char *note = note_of(seconds[i]);
-		require(note != NULL && strstr(note, "look like seconds since 1970") != NULL, "%s",
-			seconds[i]);
+		require(strstr(note, "look like seconds since 1970") != NULL, "%s", seconds[i]);
 	}
 	for (uint32_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		require(note_of(others[i]) == NULL, "%s: %s", others[i], note_of(others[i]));
+		require(note_of(others[i])[0] == '\0', "%s: %s", others[i], note_of(others[i]));
+	}
+}
+
+/* Rows of 2,000 tokens at multiples of a time in thousandths of what --format mooncake counts. */
+static const char *note_of_rows(uint32_t count, uint32_t thousandths)
+{
+	static char text[1 << 14];
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at = i * thousandths;
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+			ROW("%u.%03u", "2000", "1"), at / 1000, at % 1000);
+	}
+	return note_of(text);
+}
+
+Test(trace, seconds_from_zero_are_noted)
+{
+	const char *note = note_of_rows(40, 250);
+	require(strstr(note, "more than 1,000 requests") != NULL, "%s", note);
+	note = note_of_rows(20, 949);
+	require(strstr(note, "more than 1,000 requests") != NULL, "%s", note);
+	/* A burst of few rows, all at once, whole milliseconds, and what an engine may serve. */
+	require(note_of_rows(19, 250)[0] == '\0', "few rows");
+	require(note_of_rows(40, 0)[0] == '\0', "all at once");
+	require(note_of_rows(40, 1000)[0] == '\0', "whole milliseconds");
+	require(note_of_rows(40, 1030)[0] == '\0', "fewer than 1,000 a second");
+}
+
+#define MORE_ROW(more) "{\"timestamp\":0,\"input_length\":6,\"output_length\":2," more "}\n"
+
+Test(trace, a_field_that_may_be_misspelt_is_noted)
+{
+	static const struct {
+		const char *rows, *note;
+	} cases[] = {
+		{MORE_ROW("\"hash_id\":[1]"),
+			"trace:1: found field hash_id, which is not read; is hash_ids meant?"},
+		{MORE_ROW("\"delay\":1") MORE_ROW("\"x\":{\"hash_id\":1},\"sesion_id\":\"a\""),
+			"trace:2: found field sesion_id, which is not read; is session_id meant?"},
+		{MORE_ROW("\"sessionId\":3"),
+			"trace:1: found field sessionId, which is not read; is session_id meant?"},
+		{MORE_ROW("\"dely\":3"),
+			"trace:1: found field dely, which is not read; is delay meant?"},
+		{MORE_ROW("\"hash_id\":[1],\"hash_ids\":[1]"), ""}, /* the right one is there */
+		{MORE_ROW("\"delta\":3,\"user_id\":4,\"model\":\"m\",\"type\":\"text\""), ""},
+		{MORE_ROW("\"hash_i\\u0007\":[1]"), ""},
+		{"{\"chat_id\":1,\"timestamp\":0,\"input_length\":6,\"output_length\":2,"
+		 "\"parent_chatid\":2}\n",
+			"trace:1: found field parent_chatid, which is not read; is "
+			"parent_chat_id meant?"},
+		{"{\"arrival_time_ns\":0,\"input_tok_ids\":[1],\"output_toks\":1,"
+		 "\"prority\":1}\n",
+			"trace:1: found field prority, which is not read; is priority meant?"},
+		{"Timestamp,Session_ID,Request tokens,Response tokens\n1,2,3,4\n",
+			"trace:1: found column Session_ID, which is not read; is Session ID "
+			"meant?"},
+		{"Timestamp,Session ID,Request tokens,Response tokens,SessionID\n1,2,3,4,5\n", ""},
+	};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *note = note_of(cases[i].rows);
+		require(strcmp(note, cases[i].note) == 0, "%sfound    %s\nexpected %s",
+			cases[i].rows, note, cases[i].note);
 	}
 }
 
@@ -669,6 +738,10 @@ Test(trace, refuses_files_that_are_not_traces)
 		"of an array so",
 		formats);
 	require_refused((struct bytes)TEXT("[{\"a\":1}\n"), any, expected);
+	snprintf(expected, sizeof(expected),
+		"bad:1: found {, %s; an object of JSON is on one line: jq -c . writes it so",
+		formats);
+	require_refused((struct bytes)TEXT("{\n  \"date\": 1\n}\n"), any, expected);
 	snprintf(expected, sizeof(expected), "bad:1: found ?ELF?????, %s", formats);
 	require_refused((struct bytes)TEXT("\x7f"
 					   "ELF\1\2\0\0\377"),

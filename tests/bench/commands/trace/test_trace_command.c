@@ -135,6 +135,30 @@ Test(trace_command, make_refuses_what_makes_no_sense)
 }
 
 /* The rate of the requests is printed, since that of the sessions was asked for. */
+Test(trace_command, an_existing_trace_is_replaced_by_force_only)
+{
+	static const char *const commands[] = {
+		"trace make --requests 2 --input 5 --output 5 --out @/t.jsonl",
+		"trace convert @/given.jsonl --out @/t.jsonl"};
+	char path[TEMPORARY_PATH_BYTES], command[256];
+
+	temporary_write(folder, "given.jsonl",
+		"{\"timestamp\":7,\"input_length\":5,\"output_length\":2}\n", path);
+	for (int i = 0; i < 2; i++) {
+		temporary_write(folder, "t.jsonl", "old", path);
+		require_refused(commands[i], "t.jsonl: exists already; --force replaces it");
+		char *old = file_read(path, NULL);
+		require(strcmp(old, "old") == 0, "%s: replaced it by %s", commands[i], old);
+		free(old);
+		snprintf(command, sizeof(command), "%s --force", commands[i]);
+		require_good(command);
+		temporary_write(folder, "t.jsonl", "", path); /* as mktemp leaves it */
+		require_good(commands[i]);
+	}
+	require_refused("trace convert @/given.jsonl --force --out @/given.jsonl",
+		"is read by this command");
+}
+
 Test(trace_command, make_says_what_it_made)
 {
 	char *text = quire_output(folder, 0,
@@ -164,7 +188,8 @@ Test(trace_command, make_ends_by_time_or_by_rows)
 	for (size_t i = 0; i < sizeof(loads) / sizeof(loads[0]); i++) {
 		char make[256];
 		snprintf(make, sizeof(make),
-			"trace make --requests 90 --input 9:99 --output 5 %s --out @/whole.jsonl",
+			"trace make --requests 90 --input 9:99 --output 5 %s --force --out "
+			"@/whole.jsonl",
 			loads[i]);
 		require_good(make);
 		for (uint32_t seconds = 1; seconds < 1000; seconds *= 3) {
@@ -200,7 +225,7 @@ Test(trace_command, lengths_are_drawn_from_prompts_up_to_a_limit)
 			continue;
 		}
 		require_good("trace make --requests 2 --lengths-from @/lengths.jsonl "
-			     "--max-context 268435456 --out @/drawn.jsonl");
+			     "--max-context 268435456 --force --out @/drawn.jsonl");
 		cJSON *stat = json_of("trace stat @/drawn.jsonl --json");
 		require_equal(number(cJSON_GetObjectItem(stat, "input_tokens"), "sum"),
 			2.0 * (MOST + more));
@@ -215,8 +240,8 @@ Test(trace_command, what_make_writes_can_be_read_without_options)
 
 	for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
 		char make[256];
-		snprintf(make, sizeof(make), "trace make --preset %s --requests 60 --out @/p.jsonl",
-			presets[i]);
+		snprintf(make, sizeof(make),
+			"trace make --preset %s --requests 60 --force --out @/p.jsonl", presets[i]);
 		free(quire_output(folder, 0, make));
 		free(quire_output(folder, 0, "trace stat @/p.jsonl"));
 		char *text = quire_output(folder, 0,
@@ -224,11 +249,12 @@ Test(trace_command, what_make_writes_can_be_read_without_options)
 		require(strstr(text, "60 finished") != NULL, "%s", text);
 		free(text);
 	}
-	free(quire_output(folder, 0, "trace make --preset chat --requests 60 --out @/p.jsonl"));
+	free(quire_output(
+		folder, 0, "trace make --preset chat --requests 60 --force --out @/p.jsonl"));
 	require_refused("replay @/p.jsonl --trace-block-size 32 --out @/none", "hash_ids: found");
 	free(quire_output(folder, 0,
 		"trace make --requests 5 --input 9 --output 9 --prefix 32:2 "
-		"--trace-block-size 512 --out @/p.jsonl"));
+		"--trace-block-size 512 --force --out @/p.jsonl"));
 	char *row = quire_output(folder, 0, "trace convert @/p.jsonl --out -");
 	require(strstr(row, "block_size") == NULL, "the format's default is written: %s", row);
 	free(row);
@@ -331,7 +357,8 @@ Test(trace_command, presets_can_arrive_at_once)
 	for (uint32_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
 		uint32_t rows = 0;
 		snprintf(arguments, sizeof(arguments),
-			"trace make --preset %s --turns 1 --requests 20 --arrivals at-once --out "
+			"trace make --preset %s --turns 1 --requests 20 --arrivals at-once --force "
+			"--out "
 			"@/t.jsonl",
 			presets[i]);
 		require_good(arguments);
@@ -364,10 +391,12 @@ Test(trace_command, a_prefix_has_a_number_and_a_limit)
 	free(plain);
 	free(one);
 	free(three);
-	require_good("trace make --requests 1 --input 5 --output 5 --rate 1 --out @/t.jsonl "
-		     "--prefix 67108863:1,1");
-	require_refused("trace make --requests 1 --input 5 --output 5 --rate 1 --out @/t.jsonl "
-			"--prefix 67108864:1,1",
+	require_good(
+		"trace make --requests 1 --input 5 --output 5 --rate 1 --force --out @/t.jsonl "
+		"--prefix 67108863:1,1");
+	require_refused(
+		"trace make --requests 1 --input 5 --output 5 --rate 1 --force --out @/t.jsonl "
+		"--prefix 67108864:1,1",
 		"--prefix: found '67108864:1,1', expected TOKENS:COUNT");
 }
 
@@ -495,6 +524,58 @@ Test(trace_command, convert_gives_chats_and_token_ids_their_sharing)
 	free(text);
 }
 
+/* Two prompts that share 16 of 17 tokens, in blocks as small as any policy's by default. */
+Test(trace_command, token_ids_share_what_a_replay_finds)
+{
+	static const char ids[] = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16";
+	char rows[512];
+	char path[TEMPORARY_PATH_BYTES];
+
+	snprintf(rows, sizeof(rows),
+		"{\"arrival_time_ns\":0,\"input_tok_ids\":[%s,17],\"output_toks\":5}\n"
+		"{\"arrival_time_ns\":1000000000,\"input_tok_ids\":[%s,18],\"output_toks\":5}\n",
+		ids, ids);
+	temporary_write(folder, "tokens.jsonl", rows, path);
+	require_good("trace convert @/tokens.jsonl --out @/ids.jsonl");
+	static const char *const traces[] = {"tokens.jsonl", "ids.jsonl"};
+	for (int i = 0; i < 2; i++) {
+		char arguments[256];
+		snprintf(arguments, sizeof(arguments), "trace stat @/%s --json", traces[i]);
+		cJSON *stat = json_of(arguments);
+		require_equal(number(cJSON_GetObjectItem(stat, "ideal"), "hit_tokens"), 16);
+		cJSON_Delete(stat);
+		snprintf(arguments, sizeof(arguments), "replay @/%s --policy vllm", traces[i]);
+		char *text = quire_output(folder, 0, arguments);
+		require(strstr(text, "47.06% of prompt tokens hit") != NULL, "%s", text);
+		free(text);
+	}
+}
+
+/* Closed sessions of a trace that misspells them end with the note and the error. */
+Test(trace_command, a_misspelt_field_is_noted_by_each_command)
+{
+	static const char *const commands[] = {"trace stat @/t.jsonl", "replay @/t.jsonl",
+		"trace convert @/t.jsonl --out @/c.jsonl",
+		"plan @/t.jsonl --slo-ttft-ms 2000 --slo-tpot-ms 80"};
+	static const char *const refused[] = {
+		"replay @/t.jsonl --sessions closed", "trace cache @/t.jsonl"};
+	char path[TEMPORARY_PATH_BYTES];
+
+	temporary_write(folder, "t.jsonl",
+		"{\"timestamp\":0,\"input_length\":9,\"output_length\":2,\"sesion_id\":\"a\"}\n"
+		"{\"timestamp\":9,\"input_length\":9,\"output_length\":2,\"sesion_id\":\"a\"}\n",
+		path);
+	for (int i = 0; i < 6; i++) {
+		const char *arguments = i < 4 ? commands[i] : refused[i - 4];
+		char *text = quire_output(folder, i < 4 ? 0 : 2, arguments);
+		const char *note = strstr(text, "t.jsonl:1: found field sesion_id, which is not "
+						"read; is session_id meant?\n");
+		require(note != NULL && strstr(note + 9, ":1: found") == NULL, "%s: %s", arguments,
+			text);
+		free(text);
+	}
+}
+
 /* Whichever of its rows have ids: those of the second share half of the third's tokens. */
 Test(trace_command, convert_keeps_the_size_of_blocks_though_a_row_has_no_ids)
 {
@@ -510,7 +591,7 @@ Test(trace_command, convert_keeps_the_size_of_blocks_though_a_row_has_no_ids)
 			snprintf(rows + used, sizeof(rows) - used, row, i, i, ids[(first + i) % 3]);
 		}
 		temporary_write(folder, "chats.jsonl", rows, path);
-		require_good("trace convert @/chats.jsonl --out @/some.jsonl");
+		require_good("trace convert @/chats.jsonl --force --out @/some.jsonl");
 		cJSON *before = json_of("trace stat @/chats.jsonl --json");
 		cJSON *after = json_of("trace stat @/some.jsonl --json");
 		require_equal(number(cJSON_GetObjectItem(after, "ideal"), "hit_tokens"), 16);
@@ -617,7 +698,7 @@ Test(trace_command, failed_requests_of_the_source_are_skipped_and_counted)
 Test(trace_command, each_command_notes_what_it_passed_over)
 {
 	static const char *const commands[] = {
-		"trace stat @/burst.csv", "trace convert @/burst.csv --out @/burst.jsonl"};
+		"trace stat @/burst.csv", "trace convert @/burst.csv --force --out @/burst.jsonl"};
 
 	for (uint32_t failures = 0; failures <= 3; failures++) {
 		char log[512], note[128] = "note: passed over";
@@ -776,6 +857,22 @@ Test(trace_command, cache_marks_a_gpu)
 	require(system(command) == 0, "%s", command);
 }
 
+/* Two GPUs hold more than twice as much, for each has half of the weights: 6,562 blocks. */
+Test(trace_command, cache_marks_gpus_that_share_a_model)
+{
+	char *text = quire_output(folder, 0,
+		"trace cache workloads/traces/demo.jsonl --model qwen3-8b --gpu h200 -tp 2");
+
+	require(strstr(text, "\nh200 -tp 2 has room for 1679872 tokens, 230.695 GiB, beside "
+			     "qwen3-8b\n") != NULL,
+		"%s", text);
+	free(text);
+	require_refused("trace cache workloads/traces/demo.jsonl --model qwen3-8b -tp 2",
+		"--tensor-parallel-size needs --gpu");
+	require_refused("trace cache workloads/traces/demo.jsonl --model qwen3-8b --gpu h200 -tp 3",
+		"expected 1, 2, 4 or 8");
+}
+
 Test(trace_command, cache_refuses_what_makes_no_sense)
 {
 	char path[TEMPORARY_PATH_BYTES];
@@ -833,7 +930,8 @@ Test(trace_command, an_engine_never_finds_more_than_the_ideal, .timeout = 120)
 	for (size_t i = 0; i < 3; i++) {
 		char arguments[512];
 		snprintf(arguments, sizeof(arguments),
-			"trace make %s --trace-block-size 32 --requests 60 --seed %zu --out "
+			"trace make %s --trace-block-size 32 --requests 60 --seed %zu --force "
+			"--out "
 			"@/trace.jsonl",
 			shapes[i], i);
 		require_good(arguments);
