@@ -122,6 +122,54 @@ static enum status add_first(struct evidence *evidence, const char *folder, stru
 	return has_steps ? decision_trail_read(&evidence->trail, path, error) : STATUS_OK;
 }
 
+bool evidence_is_filled_in(const char *field)
+{
+	return strcmp(field, "kv_blocks") == 0 || strcmp(field, "max_model_len") == 0;
+}
+
+static enum status refuse_other(const struct json_object *object, const char *field,
+	const cJSON *first, struct error *error)
+{
+	char *value = first == NULL ? NULL : cJSON_PrintUnformatted(first);
+	char expected[128];
+
+	snprintf(expected, sizeof(expected), "%.64s as in the case's first run",
+		value == NULL ? "nothing" : value);
+	cJSON_free(value);
+	return json_refuse(object, field, expected, error);
+}
+
+/* Runs of a case are of one trace and have the same settings. */
+static enum status check_alike(
+	const struct evidence *evidence, const struct json_object *summary, struct error *error)
+{
+	struct json_object trace, config, first;
+	const char *hash;
+
+	json_object(&evidence->summary, SUMMARY_CONFIG, &first, error);
+	json_object(summary, SUMMARY_CONFIG, &config, error);
+	json_object(&evidence->summary, SUMMARY_TRACE, &trace, error);
+	TRY(error->status);
+	const cJSON *first_hash = json_find(&trace, SUMMARY_TRACE_XXH64);
+	json_object(summary, SUMMARY_TRACE, &trace, error);
+	TRY(json_text(&trace, SUMMARY_TRACE_XXH64, &hash, error));
+	if (strcmp(hash, evidence->trace_xxh64) != 0) {
+		return refuse_other(&trace, SUMMARY_TRACE_XXH64, first_hash, error);
+	}
+	for (const cJSON *item = first.node->child; item != NULL; item = item->next) {
+		if (!evidence_is_filled_in(item->string) &&
+			!cJSON_Compare(item, json_find(&config, item->string), true)) {
+			return refuse_other(&config, item->string, item, error);
+		}
+	}
+	for (const cJSON *item = config.node->child; item != NULL; item = item->next) {
+		if (json_find(&first, item->string) == NULL) {
+			return refuse_other(&config, item->string, NULL, error);
+		}
+	}
+	return STATUS_OK;
+}
+
 enum status evidence_add_run(struct evidence *evidence, const char *folder, struct error *error)
 {
 	if (evidence->run_count == 0) {
@@ -137,6 +185,9 @@ enum status evidence_add_run(struct evidence *evidence, const char *folder, stru
 	if (status == STATUS_OK) {
 		json_root(&summary, &document, error);
 		status = check_whole(&summary, error);
+	}
+	if (status == STATUS_OK) {
+		status = check_alike(evidence, &summary, error);
 	}
 	if (status == STATUS_OK) {
 		status = json_text(&summary, SUMMARY_RESULT_HASH, &hash, error);

@@ -48,7 +48,8 @@ struct evidence {
 	struct text environment; /* of the costs: compiler, libraries, processor */
 };
 
-/* Takes a run's folder: the first one gives summary and decisions, further ones their figures. */
+/* Takes a run's folder: the first one gives summary and decisions, further ones their figures. One
+   of another trace, or with another setting that was not filled in, is refused. */
 enum status evidence_add_run(struct evidence *evidence, const char *folder, struct error *error);
 
 enum status evidence_read(struct evidence *evidence, const char *path, struct error *error);
@@ -62,5 +63,9 @@ void evidence_close(struct evidence *evidence);
 /* The figures of a metric over all runs, into values (run_count); returns how many there are. */
 uint32_t evidence_figures(
 	const struct evidence *evidence, const struct metric *metric, double *values);
+
+/* Whether a run fills in this setting where no option gives it, by what its machine has free:
+   FILLED of bench/replay/replay_options.def. */
+bool evidence_is_filled_in(const char *field);
 
 #endif

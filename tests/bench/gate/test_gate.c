@@ -361,8 +361,8 @@ Test(gate, a_simulation_is_judged_by_recorded_runs)
 	write_suite(folder, RECORDED("", "makespan_s<=+1%"));
 	require_gate(folder, "--recorded @/runs", 2, WORDS("--recorded names runs that --update"));
 	require_gate(folder, "--update --keep-steps --recorded @/runs", 2, WORDS("--keep-steps"));
-	require_gate(folder, "--update --recorded @/none", 1,
-		WORDS("1 FAILED", "none/real/summary.json is not there"));
+	require_gate(
+		folder, "--update --recorded @/none", 1, WORDS("1 FAILED", "none: cannot be read"));
 	shell(folder, "cp -r runs half && sed -i 's/\"complete\"/\"failed\"/' "
 		      "half/real.2/summary.json && cp s-baseline/real.json before.json");
 	require_gate(folder, "--update --recorded @/half", 1,
@@ -379,6 +379,50 @@ Test(gate, a_simulation_is_judged_by_recorded_runs)
 		      "runs/real.2/summary.json");
 	require_gate(folder, "--update --recorded @/runs", 0, WORDS("1 NEW"));
 	require_gate(folder, "", 0, WORDS("1 PASS", "| real, its runs apart | 199."));
+	close_folder(folder);
+}
+
+/* One of three recorded runs is changed by a command, and the case refused. */
+static void require_recorded(const char *folder, const char *change, const char *words)
+{
+	shell(folder, "rm -rf s-baseline runs && mkdir runs && cp -r results/real runs/ && "
+		      "cp -r runs/real runs/real.2 && cp -r runs/real runs/real.3");
+	shell(folder, change);
+	require_gate(folder, "--update --recorded @/runs", 1, WORDS("1 FAILED", words));
+}
+
+/* What was copied in part, or is of another run, is no repeat of the first run. */
+Test(gate, recorded_runs_are_whole_and_alike)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	write_suite(folder, RECORDED("", "makespan_s<=+1%"));
+	require_gate(folder, "--update", 0, WORDS("1 NEW"));
+	require_recorded(folder, "sed -i 2d runs/real.3/requests.tsv",
+		"/real.3/requests.tsv: found 3 rows, expected the 4 of its summary.json");
+	require_recorded(folder, "sed -i '$d' runs/real/steps.tsv", "/real/steps.tsv: found ");
+	require_recorded(folder, "rm runs/real.2/steps.tsv",
+		"/real.2/steps.tsv: is not there, but the case's first run has one");
+	require_recorded(folder, "rm runs/real/steps.tsv",
+		"/real.2/steps.tsv: is there, but the case's first run has none");
+	require_recorded(folder, "rm runs/real.3/requests.tsv", "/real.3/requests.tsv: ");
+	require_recorded(
+		folder, "rm -r runs/real.2", "/real.2/summary.json is not there, but real.3 is");
+	require_recorded(
+		folder, "rm runs/real.3/summary.json", "/real.3/summary.json is not there");
+	require_recorded(folder, "mv runs/real.3 runs/real.65",
+		"/real.65: found a run of this number, expected at most 64");
+	require_recorded(folder,
+		"sed -i 's/\"xxh64\":.*/\"xxh64\": \"0\",/' runs/real.3/summary.json",
+		"/real.3/summary.json: field trace.xxh64: found \"0\", expected \"");
+	require_recorded(folder, "sed -i 's/\"seed\":.*/\"seed\": 9,/' runs/real.2/summary.json",
+		"/real.2/summary.json: field config.seed: found 9, expected 0 as in");
+	require_recorded(folder, "sed -i 's/\"seed\":/\"more\": 1, &/' runs/real.2/summary.json",
+		"/real.2/summary.json: field config.more: found 1, expected nothing as in");
+	require_recorded(folder,
+		"sed -i 's/\"submitted\":.*/\"submitted\": -4,/' runs/real/summary.json",
+		"/real/summary.json: field requests.submitted: found -4");
 	close_folder(folder);
 }
 
