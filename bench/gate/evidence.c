@@ -3,9 +3,11 @@
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
+#include "reports/results/fields.h"
 #include "reports/results/metric.h"
 #include "reports/results/results.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +100,7 @@ static enum status find_fields(struct evidence *evidence, struct error *error)
 	json_text(summary, SUMMARY_RESULT_HASH, &evidence->result_hash, error);
 	TRY(error->status);
 	evidence->is_computed = strcmp(kind, "computed") == 0;
-	return STATUS_OK;
+	return metrics_check(summary, error);
 }
 
 static enum status add_first(struct evidence *evidence, const char *folder, struct error *error)
@@ -193,6 +195,9 @@ enum status evidence_add_run(struct evidence *evidence, const char *folder, stru
 		status = json_text(&summary, SUMMARY_RESULT_HASH, &hash, error);
 	}
 	if (status == STATUS_OK) {
+		status = metrics_check(&summary, error);
+	}
+	if (status == STATUS_OK) {
 		add_figures(evidence, &summary);
 		evidence->has_same_decisions &= strcmp(hash, evidence->result_hash) == 0;
 		status = add_requests(evidence, &summary, folder, error);
@@ -268,10 +273,14 @@ static enum status read_run(
 	add_figures(evidence, &evidence->summary);
 	uint32_t last = evidence->run_count - 1;
 	for (uint32_t i = 0; i < METRIC_COUNT; i++) {
-		const cJSON *figure = json_find(run, metrics_table[i].name);
+		const char *name = metrics_table[i].name;
 		size_t at = (size_t)last * METRIC_COUNT + i;
-		evidence->is_present[at] = cJSON_IsNumber(figure);
-		evidence->figures[at] = cJSON_IsNumber(figure) ? figure->valuedouble : 0;
+		struct result_value value = {.has_value = false};
+		if (json_find(run, name) != NULL) {
+			TRY(field_number(run, name, false, DBL_MAX, &value, error));
+		}
+		evidence->is_present[at] = value.has_value;
+		evidence->figures[at] = value.value;
 	}
 	if (!json_has(run, "requests_ns")) {
 		return STATUS_OK;
@@ -327,7 +336,20 @@ static enum status read_costs(
 	return STATUS_OK;
 }
 
-enum status evidence_read(struct evidence *evidence, const char *path, struct error *error)
+/* A file that was copied from another case would be judged as this one's. */
+static enum status check_case(const struct json_object *root, const char *name, struct error *error)
+{
+	char expected[SUITE_NAME_BYTES + 48];
+	const char *found;
+
+	TRY(json_text(root, "case", &found, error));
+	snprintf(expected, sizeof(expected), "\"%.*s\", the case of this file", SUITE_NAME_BYTES,
+		name);
+	return strcmp(found, name) == 0 ? STATUS_OK : json_refuse(root, "case", expected, error);
+}
+
+enum status evidence_read(
+	struct evidence *evidence, const char *path, const char *name, struct error *error)
 {
 	struct json_object root, decisions, histograms;
 	const char *schema;
@@ -339,6 +361,7 @@ enum status evidence_read(struct evidence *evidence, const char *path, struct er
 	if (strcmp(schema, BASELINE_SCHEMA) != 0) {
 		return json_refuse(&root, SUMMARY_SCHEMA, "\"" BASELINE_SCHEMA "\"", error);
 	}
+	TRY(check_case(&root, name, error));
 	json_bool(&root, "same_decisions", &evidence->has_same_decisions, error);
 	json_object(&root, "summary", &evidence->summary, error);
 	json_object(&root, "decisions", &decisions, error);

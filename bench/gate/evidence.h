@@ -52,7 +52,9 @@ struct evidence {
    of another trace, or with another setting that was not filled in, is refused. */
 enum status evidence_add_run(struct evidence *evidence, const char *folder, struct error *error);
 
-enum status evidence_read(struct evidence *evidence, const char *path, struct error *error);
+/* Reads the baseline of the case `name`. To be closed after a failure too. */
+enum status evidence_read(
+	struct evidence *evidence, const char *path, const char *name, struct error *error);
 
 /* name: of the case. A failed write is reported when the file is closed. */
 void evidence_write(const struct evidence *evidence, const char *name, FILE *file);

@@ -135,7 +135,7 @@ static enum status conclude(struct gate *gate, struct case_run *run, struct erro
 	TRY(path_is_there(path, &is_there, error));
 	if (is_there) {
 		struct evidence base = {.run_count = 0};
-		enum status status = evidence_read(&base, path, error);
+		enum status status = evidence_read(&base, path, run->rules->name, error);
 		if (status == STATUS_OK) {
 			judge_case(verdict, run->rules, &base, &run->evidence, false);
 		}
