@@ -11,6 +11,7 @@
 #include "engine/base/interrupt.h"
 #include "engine/base/memory.h"
 #include "engine/base/output_file.h"
+#include "engine/base/unfinished.h"
 #include "reports/results/results.h"
 
 #include <dirent.h>
@@ -319,6 +320,25 @@ static bool is_case(const struct gate *gate, const char *name)
 	       owned_folder_is_of_quire(path, BASELINE_SCHEMA);
 }
 
+/* The name of the next file NAME.json. False: there are no more. */
+static bool next_name(DIR *folder, char name[SUITE_NAME_BYTES])
+{
+	for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+		size_t length = strlen(entry->d_name);
+		if (length > 5 && length - 5 < SUITE_NAME_BYTES &&
+			strcmp(entry->d_name + length - 5, ".json") == 0) {
+			snprintf(name, SUITE_NAME_BYTES, "%.*s", (int)(length - 5), entry->d_name);
+			return true;
+		}
+	}
+	return false;
+}
+
+static enum status cannot_read(const char *path, struct error *error)
+{
+	return error_set(error, STATUS_FILE, "%s: cannot be read: %s", path, strerror(errno));
+}
+
 /* Cases of the baseline that the suite lacks: an update removes them. Other files of the folder are
    not its own. */
 static enum status find_missing(struct gate *gate, struct error *error)
@@ -327,17 +347,9 @@ static enum status find_missing(struct gate *gate, struct error *error)
 	uint32_t first = gate->count;
 
 	if (folder == NULL) {
-		return error_set(error, STATUS_FILE, "%s: cannot be read: %s", gate->baseline,
-			strerror(errno));
+		return cannot_read(gate->baseline, error);
 	}
-	for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-		char name[SUITE_NAME_BYTES];
-		size_t length = strlen(entry->d_name);
-		if (length <= 5 || length - 5 >= sizeof(name) ||
-			strcmp(entry->d_name + length - 5, ".json") != 0) {
-			continue;
-		}
-		snprintf(name, sizeof(name), "%.*s", (int)(length - 5), entry->d_name);
+	for (char name[SUITE_NAME_BYTES]; next_name(folder, name);) {
 		if (is_in_suite(gate, name) || gate->count == gate->capacity ||
 			!is_case(gate, name)) {
 			continue;
@@ -354,32 +366,38 @@ static enum status find_missing(struct gate *gate, struct error *error)
 	return error->status;
 }
 
-static enum status make_folder(const char *path, struct error *error)
+/* *made: NULL where the folder is there already; removed again where nothing is written to it. */
+static enum status make_baseline(
+	const struct gate *gate, struct unfinished **made, struct error *error)
 {
-	if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-		return error_set(
-			error, STATUS_FILE, "%s: cannot be made: %s", path, strerror(errno));
-	}
-	return STATUS_OK;
+	return unfinished_make_folder(made, gate->baseline) == 0 || errno == EEXIST
+		       ? STATUS_OK
+		       : error_set(error, STATUS_FILE, "%s: cannot be made: %s", gate->baseline,
+				 strerror(errno));
 }
 
-/* Without its folder every case would be NEW, and a mistyped one a gate that is always green. */
+/* Without its files every case would be NEW, and a mistyped one a gate that is always green. */
 static enum status need_baseline(const struct gate *gate, struct error *error)
 {
-	struct stat found;
+	DIR *folder = opendir(gate->baseline);
+	char name[SUITE_NAME_BYTES];
 
-	if (stat(gate->baseline, &found) == 0) {
-		return S_ISDIR(found.st_mode)
-			       ? STATUS_OK
-			       : error_set(error, STATUS_FILE, "the baseline %s is no folder",
-					 gate->baseline);
+	if (folder == NULL && errno == ENOTDIR) {
+		return error_set(
+			error, STATUS_FILE, "the baseline %s is no folder", gate->baseline);
 	}
-	return errno == ENOENT ? error_set(error, STATUS_FILE,
-					 "the baseline %s is not there: --update makes it, "
-					 "--baseline DIR names another",
-					 gate->baseline)
-			       : error_set(error, STATUS_FILE, "%s: cannot be read: %s",
-					 gate->baseline, strerror(errno));
+	if (folder == NULL && errno != ENOENT) {
+		return cannot_read(gate->baseline, error);
+	}
+	bool has_files = folder != NULL && next_name(folder, name);
+	if (folder != NULL) {
+		closedir(folder);
+	}
+	return has_files ? STATUS_OK
+			 : error_set(error, STATUS_FILE,
+				   "the baseline %s %s: --update makes it, --baseline DIR names "
+				   "another",
+				   gate->baseline, folder == NULL ? "is not there" : "has no case");
 }
 
 static enum status find_places(struct gate *gate, struct error *error)
@@ -488,14 +506,19 @@ enum status gate_run(struct gate *gate, struct error *error)
 	uint64_t start_ns = monotonic_ns();
 
 	bool has_baseline = request->against == NULL && !request->against_itself;
+	struct unfinished *made = NULL;
 	if (has_baseline) {
-		TRY(request->updates ? make_folder(gate->baseline, error)
+		TRY(request->updates ? make_baseline(gate, &made, error)
 				     : need_baseline(gate, error));
 	}
-	TRY(run_suite(gate, error));
-	if (request->only == NULL && has_baseline) {
-		TRY(find_missing(gate, error));
+	enum status status = run_suite(gate, error);
+	if (status == STATUS_OK && request->only == NULL && has_baseline) {
+		status = find_missing(gate, error);
 	}
+	if (made != NULL) {
+		unfinished_remove(made);
+	}
+	TRY(status);
 	for (uint32_t i = 0; i < gate->count; i++) {
 		gate->counts[gate->verdicts[i].status]++;
 	}

@@ -220,6 +220,26 @@ Test(gate, a_baseline_that_is_not_there_is_an_error)
 	close_folder(folder);
 }
 
+/* An empty folder would make every case NEW. */
+Test(gate, an_update_that_failed_leaves_no_baseline)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	write_suite(folder, "{\"cases\": [{\"name\": \"one\", \"trace\": \"none.jsonl\"}]}");
+	require_gate(folder, "--update", 1,
+		WORDS("1 FAILED", "no case ran, so", "/s-baseline is as it was"));
+	require_gate(folder, "", 2, WORDS("/s-baseline is not there", "--update makes it"));
+	shell(folder, "mkdir s-baseline && touch s-baseline/notes");
+	require_gate(folder, "--update", 1, WORDS("1 FAILED"));
+	require_gate(folder, "", 2, WORDS("/s-baseline has no case", "--update makes it"));
+	shell(folder, "rm s-baseline/notes && rmdir s-baseline");
+	write_suite(folder, SUITE(SMALL("one", "")));
+	require_gate(folder, "--update", 0, WORDS("1 NEW"));
+	require_gate(folder, "", 0, WORDS("1 PASS"));
+	close_folder(folder);
+}
+
 /* Steps that the baseline keeps name the first one that differs. */
 Test(gate, the_first_step_is_named_where_steps_are_kept)
 {
