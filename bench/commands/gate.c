@@ -130,14 +130,18 @@ static bool is_measured(const struct gate_verdict *verdict)
 
 /* Whatever a gate flags when a program is compared with itself is a false alarm, an improvement
    too. */
-static enum status run_null(struct gate_request *request, uint64_t runs, struct error *error)
+static enum status run_null(
+	struct gate_request *request, const struct gate_command *command, struct error *error)
 {
-	uint64_t flagged = 0, cases = 0;
+	uint64_t runs = command->null_runs, flagged = 0, cases = 0;
 
 	request->against_itself = true;
 	for (uint64_t i = 0; i < runs; i++) {
 		struct gate gate;
 		enum status status = gate_open(&gate, request, error);
+		if (status == STATUS_OK && i == 0) { /* later rounds replace its results */
+			status = check_files(&gate, command, error);
+		}
 		if (status == STATUS_OK) {
 			status = gate_run(&gate, error);
 		}
@@ -195,7 +199,7 @@ static enum status run(struct command_line *line, struct error *error)
 			error, STATUS_USAGE, "--missing says which cases --update runs: give both");
 	}
 	if (command->null_runs > 0) {
-		return run_null(&request, command->null_runs, error);
+		return run_null(&request, command, error);
 	}
 	interrupt_hold(); /* verdicts that are known are written, all of them */
 	enum status status = gate_open(&gate, &request, error);

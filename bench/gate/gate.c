@@ -243,6 +243,19 @@ static enum status run_cases(struct gate *gate, struct case_run *runs, enum phas
 	}
 }
 
+/* run: zeroed. */
+static void prepare(const struct gate *gate, const struct suite_case *rules, struct case_run *run)
+{
+	const struct gate_request *request = gate->request;
+
+	run->rules = rules;
+	run->program = gate->program;
+	run->against = request->against_itself ? gate->program : request->against;
+	run->out = request->out;
+	run->records = request->updates && rules->recorded_count > 0;
+	run->recorded = run->records ? request->recorded : NULL;
+}
+
 static enum status run_all(struct gate *gate, struct case_run *runs, struct error *error)
 {
 	const struct gate_request *request = gate->request;
@@ -263,14 +276,9 @@ static enum status run_all(struct gate *gate, struct case_run *runs, struct erro
 		if (!is_run) {
 			continue;
 		}
-		run->rules = &gate->suite.cases[i];
-		run->program = gate->program;
-		run->against = request->against_itself ? gate->program : request->against;
-		run->out = request->out;
+		prepare(gate, &gate->suite.cases[i], run);
 		run->counts_instructions = has_valgrind;
 		run->verdict = add_verdict(gate, run->rules->name);
-		run->records = request->updates && run->rules->recorded_count > 0;
-		run->recorded = run->records ? request->recorded : NULL;
 		if (run->recorded != NULL) {
 			case_run_take_recorded(run);
 		} else {
@@ -448,19 +456,50 @@ static void note_inputs(const struct gate *gate)
 	}
 }
 
+/* Refuses a file that is read where a run of the case would replace it. */
+static enum status check_planned(
+	const struct case_run *run, const struct planned_run *planned, struct error *error)
+{
+	static const char *const names[] = {RESULT_FILE_NAMES};
+	char folder[PATH_BYTES_MAX], file[PATH_BYTES_MAX];
+	const char *const path = file;
+
+	if (planned->kind == PLAN_MAKE) {
+		TRY(case_run_made_trace(run->out, run->rules, file, error));
+		return output_files_check(&path, 1, error);
+	}
+	TRY(case_run_folder(run, planned, folder, error));
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		TRY(path_format(file, error, "%s/%s", folder, names[i]));
+		TRY(output_files_check(&path, 1, error));
+	}
+	return STATUS_OK;
+}
+
+static enum status check_case(
+	const struct gate *gate, const struct suite_case *rules, struct error *error)
+{
+	struct case_run *run = memory_take(1, sizeof(*run));
+
+	prepare(gate, rules, run);
+	run->counts_instructions = true;
+	if (run->recorded == NULL) {
+		case_run_plan(run);
+	}
+	for (uint32_t i = 0; i < run->plan_count && error->status == STATUS_OK; i++) {
+		check_planned(run, &run->plan[i], error);
+	}
+	free(run);
+	return error->status;
+}
+
 enum status gate_check_outputs(
 	const struct gate *gate, const char *const *paths, uint32_t count, struct error *error)
 {
-	for (uint32_t i = 0; i < gate->suite.count; i++) {
-		const struct suite_case *rules = &gate->suite.cases[i];
-		char made[PATH_BYTES_MAX];
-		const char *const path = made;
-		if (rules->make_count > 0) {
-			TRY(case_run_made_trace(gate->request->out, rules, made, error));
-			TRY(output_files_check(&path, 1, error));
-		}
-	}
 	gate_note_input(gate->baseline);
+	for (uint32_t i = 0; i < gate->suite.count; i++) {
+		TRY(check_case(gate, &gate->suite.cases[i], error));
+	}
 	return output_files_check(paths, count, error);
 }
 

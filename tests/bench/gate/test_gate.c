@@ -818,6 +818,9 @@ static const struct {
 	{"--junit s-baseline/one.json", "s-baseline/one.json"},
 	{"--against ./quire --json quire", "quire"},
 	{"--out made", "made/makes.jsonl"},
+	{"--out .", "one/requests.tsv"},
+	{"--null-runs 1 --out .", "one/requests.tsv"},
+	{"--against ./quire --out .", "one.base/steps.tsv"},
 };
 
 static const char reading_suite[] =
@@ -827,7 +830,10 @@ static const char reading_suite[] =
 	"{\"name\": \"model\", \"trace\": \"t.jsonl\", \"options\": \"--model ./model\"}, "
 	"{\"name\": \"tape\", \"trace\": \"t.jsonl\", \"options\": \"--runner tape --tape tape\"}, "
 	"{\"name\": \"makes\", \"make\": \"--requests 3 --lengths-from lengths.jsonl\"}, "
-	"{\"name\": \"takes\", \"trace\": \"made/makes.jsonl\"}]}";
+	"{\"name\": \"takes\", \"trace\": \"made/makes.jsonl\"}, "
+	"{\"name\": \"result\", \"trace\": \"one/requests.tsv\"}, "
+	"{\"name\": \"other\", \"options\": \"--gpu one.base/steps.tsv\", \"trace\": "
+	"\"t.jsonl\"}]}";
 
 Test(gate, no_output_replaces_what_only_a_run_reads)
 {
@@ -841,6 +847,8 @@ Test(gate, no_output_replaces_what_only_a_run_reads)
 		"cp mine.json other.json && ln mine.json hard.json && ln -s mine.json soft.json && "
 		"printf 'group\\treplicas\\tgpu\\na\\t1\\tother.json\\n' >fl.tsv && "
 		"printf '#!/bin/sh\\n' >quire && chmod +x quire && "
+		"mkdir one one.base && echo mine >one/requests.tsv && "
+		"echo mine >one.base/steps.tsv && "
 		"mkdir model tape made s-baseline && echo {} >model/config.json && "
 		"echo notes >tape/notes && cp t.jsonl lengths.jsonl && "
 		"cp t.jsonl made/makes.jsonl && echo {} >s-baseline/one.json");
