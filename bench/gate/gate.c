@@ -456,22 +456,30 @@ static void note_inputs(const struct gate *gate)
 	}
 }
 
+/* Of what is not there yet the folder may be made by the run. */
+static enum status check_kept(const char *path, struct error *error)
+{
+	bool is_there;
+
+	TRY(path_is_there(path, &is_there, error));
+	return is_there ? output_files_check(&path, 1, error) : STATUS_OK;
+}
+
 /* Refuses a file that is read where a run of the case would replace it. */
 static enum status check_planned(
 	const struct case_run *run, const struct planned_run *planned, struct error *error)
 {
 	static const char *const names[] = {RESULT_FILE_NAMES};
 	char folder[PATH_BYTES_MAX], file[PATH_BYTES_MAX];
-	const char *const path = file;
 
 	if (planned->kind == PLAN_MAKE) {
 		TRY(case_run_made_trace(run->out, run->rules, file, error));
-		return output_files_check(&path, 1, error);
+		return check_kept(file, error);
 	}
 	TRY(case_run_folder(run, planned, folder, error));
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		TRY(path_format(file, error, "%s/%s", folder, names[i]));
-		TRY(output_files_check(&path, 1, error));
+		TRY(check_kept(file, error));
 	}
 	return STATUS_OK;
 }

@@ -895,6 +895,23 @@ Test(gate, no_output_replaces_another)
 		      " gate s.json --out results --history h.jsonl 2>err; test $? = 2 && "
 		      "grep -q 'is written to twice' err && cmp h.jsonl kept && "
 		      "test ! -e results");
+	static const char *const nowhere[] = {"--junit .", "--json nodir/x", "--markdown s.json/x",
+		"--history nodir/x", "--junit results.old/"};
+	for (size_t i = 0; i < sizeof(nowhere) / sizeof(nowhere[0]); i++) {
+		struct process_result result = shell_run(
+			folder, QUIRE_EXECUTABLE " gate s.json --out results %s", nowhere[i]);
+		const char *path = strchr(nowhere[i], ' ') + 1;
+		char expected[64];
+		snprintf(expected, sizeof(expected), "quire gate: %s: cannot be written: ", path);
+		require(result.code == 2 && strstr(result.err, expected) == result.err,
+			"%s: %d: %s", nowhere[i], result.code, result.err);
+		process_result_free(&result);
+		shell(folder, "test ! -e results");
+	}
+	shell(folder, "GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=nodir/s.md " QUIRE_EXECUTABLE
+		      " gate s.json --out results 2>err; test $? = 2 && "
+		      "grep -q 'nodir/s.md: cannot be written: No such file' err && "
+		      "test ! -e results");
 	/* one that is no history is refused as early */
 	shell(folder, "echo notes >notes; " QUIRE_EXECUTABLE
 		      " gate s.json --out results --history notes 2>err; test $? = 2 && "
