@@ -27,13 +27,15 @@ static bool adds_to_summary(const struct gate_command *command)
 	return gate_is_on_github() && command->markdown == NULL;
 }
 
-/* Each is a file of its own, and none that the runs or the gate read. */
+/* Each is a file of its own, and none that the runs or the gate read. What runs read follows from
+   their options, which are checked first. */
 static enum status check_files(
 	const struct gate *gate, const struct gate_command *command, struct error *error)
 {
 	const char *const paths[] = {command->history, command->markdown, command->junit,
 		command->json, adds_to_summary(command) ? gate_summary_path() : NULL};
 
+	TRY(case_inputs_check(&gate->suite, error));
 	case_inputs_note(&gate->suite, command->updates && command->recorded == NULL);
 	TRY(result_names_refuse("--markdown", command->markdown, "gate.md", error));
 	TRY(result_names_refuse("--junit", command->junit, "gate.xml", error));

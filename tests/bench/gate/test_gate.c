@@ -446,6 +446,33 @@ Test(gate, recorded_runs_are_whole_and_alike)
 	close_folder(folder);
 }
 
+/* A run of other settings, or of no clock, is not what the case simulates. */
+Test(gate, recorded_options_say_what_computes)
+{
+	static const struct {
+		const char *recorded, *words;
+	} cases[] = {
+		{"--step-time-scale 1.1", "found step_time_scale "},
+		{"--runner reference --seed=7", "s.json: case one: field recorded: found seed 7, "},
+		{"--runner reference -tp 2", "found tensor_parallel_size 2, "},
+		{"--runner reference --kv-blocks 50", "found kv_blocks 50, "},
+		{"--gpu h100-datasheet", "found --runner sim, expected one that computes"},
+		{"--runner sim", "found --runner sim, expected one that computes"},
+	};
+	char folder[TEMPORARY_PATH_BYTES], suite[512];
+
+	temporary_folder(folder);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(suite, sizeof(suite),
+			"{\"cases\": [{\"name\": \"one\", " MAKE ", \"recorded\": \"%s\"}]}",
+			cases[i].recorded);
+		write_suite(folder, suite);
+		require_gate(folder, "--update", 2, WORDS(cases[i].words));
+		shell(folder, "test ! -e s-baseline");
+	}
+	close_folder(folder);
+}
+
 /* Each side replays what it recorded itself. The other program is quire, its calls are noted. */
 Test(gate, a_tape_is_that_of_the_same_program)
 {
