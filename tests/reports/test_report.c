@@ -100,7 +100,11 @@ Test(report, a_gnuplot_that_fails_is_quoted)
 	temporary_write(folder, "gnuplot", "#!/bin/sh\necho >&2\nexit 1\n", tool);
 	require_refusal(folder, path, STATUS_FILE, "gnuplot failed: no reason given");
 	temporary_write(folder, "gnuplot", "#!/bin/sh\nexit 0\n", tool);
-	require_refusal(folder, path, STATUS_FILE, "no whole SVG");
+	require_refusal(
+		folder, path, STATUS_FILE, "gnuplot drew nothing; is its svg terminal there?");
+	temporary_write(folder, "gnuplot", "#!/bin/sh\nprintf '<svg viewBox'\n", tool);
+	require_refusal(folder, path, STATUS_FILE,
+		"gnuplot drew no whole SVG: found 12 bytes without an end; is there room");
 	temporary_remove(folder);
 }
 
