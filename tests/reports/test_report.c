@@ -14,6 +14,7 @@
 #include "reports/results/results.h"
 #include "tests/harness/files.h"
 #include "tests/harness/made_result.h"
+#include "tests/harness/process.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -307,6 +308,30 @@ static int run_command(int argc, const char *const *argv)
 		free(copy[i]);
 	}
 	return code;
+}
+
+/* A file that is named by mistake is kept. A page is replaced, whatever it is of. */
+Test(report, only_a_page_is_replaced)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES], out[TEMPORARY_PATH_BYTES];
+	static const char plain[] = "report @/run --out @/page.html";
+
+	temporary_folder(folder);
+	make_result(folder, "run", &made_ordinary, path);
+	temporary_write(folder, "page.html", "<p>quire</p>\n", out);
+	char *refused = quire_output(folder, 2, plain);
+	require(strstr(refused, "is no page of quire report, which this would replace; --force "
+				"does") != NULL,
+		"%s", refused);
+	char *kept = file_read(out, NULL);
+	cr_assert_str_eq(kept, "<p>quire</p>\n");
+	free(kept);
+	free(refused);
+	free(quire_output(folder, 0, "report @/run --out @/page.html --force"));
+	free(quire_output(folder, 0, plain)); /* the page of before */
+	temporary_write(folder, "page.html", "", NULL);
+	free(quire_output(folder, 0, plain));
+	temporary_remove(folder);
 }
 
 Test(report, the_command_checks_its_arguments)
