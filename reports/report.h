@@ -21,4 +21,8 @@ enum { REPORT_RESULTS_MAX = 8 };
 enum status report_write(const char *const *directories, uint32_t count, const char *out_path,
 	const char *defaults, struct error *error);
 
+/* Refuses a file that would be replaced and is not empty, unless it is a page of quire. To be asked
+   before report_write(), which replaces any. */
+enum status report_refuse_old(const char *out_path, struct error *error);
+
 #endif

@@ -4,10 +4,14 @@
 #include "bench/commands/trace/trace_commands.h"
 #include "bench/fleet/groups.h"
 #include "bench/gate/gate.h"
+#include "bench/replay/replay_config.h"
 #include "bench/replay/run_to_folder.h"
 #include "engine/base/memory.h"
+#include "reports/results/fidelity.h"
 
+#include <cJSON.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* As the program would be called: COMMAND WORD ... */
 struct words {
@@ -64,7 +68,8 @@ static void note_profiles(const char *fleet)
 	free(groups);
 }
 
-static void note_replay(const struct suite_case *rules, bool records)
+/* The options of a case's runs, owned; records: of the baseline's runs. */
+static struct replay_request *parse_replay(const struct suite_case *rules, bool records)
 {
 	const struct command *command = &command_replay;
 	struct replay_request *request = memory_take(1, command->value_bytes);
@@ -75,7 +80,14 @@ static void note_replay(const struct suite_case *rules, bool records)
 		add(&words, rules->recorded, rules->recorded_count);
 	}
 	parse(command, &words, request);
-	note_options(command, request);
+	return request;
+}
+
+static void note_replay(const struct suite_case *rules, bool records)
+{
+	struct replay_request *request = parse_replay(rules, records);
+
+	note_options(&command_replay, request);
 	if (request->run.config.fleet != NULL) {
 		note_profiles(request->run.config.fleet);
 	}
@@ -100,4 +112,61 @@ void case_inputs_note(const struct suite *suite, bool records)
 		note_replay(&suite->cases[i], records);
 		note_make(&suite->cases[i]);
 	}
+}
+
+static bool computes(const struct replay_config *config)
+{
+	return strcmp(config->runner, "cuda") == 0 || strcmp(config->runner, "reference") == 0;
+}
+
+/* Refuses a setting of the baseline's runs that the case lacks: each of its runs would be INVALID. */
+static enum status check_settings(const struct suite *suite, const struct suite_case *rules,
+	const cJSON *recorded, const cJSON *own, struct error *error)
+{
+	for (const cJSON *item = recorded->child; item != NULL; item = item->next) {
+		const cJSON *twin = cJSON_GetObjectItemCaseSensitive(own, item->string);
+		if (!fidelity_is_of_runner(item->string) && !cJSON_Compare(item, twin, true)) {
+			char *found = cJSON_PrintUnformatted(item);
+			error_set(error, STATUS_INPUT,
+				"%s: case %s: field recorded: found %s %.64s, expected options "
+				"that "
+				"say what computes the steps; `options` are of the simulation too",
+				suite->path, rules->name, item->string, found);
+			cJSON_free(found);
+			return error->status;
+		}
+	}
+	return STATUS_OK;
+}
+
+static enum status check_case(
+	const struct suite *suite, const struct suite_case *rules, struct error *error)
+{
+	struct replay_request *recorded = parse_replay(rules, true);
+	struct replay_request *own = parse_replay(rules, false);
+	cJSON *recorded_json = replay_config_json(&recorded->run.config);
+	cJSON *own_json = replay_config_json(&own->run.config);
+
+	enum status status = check_settings(suite, rules, recorded_json, own_json, error);
+	if (status == STATUS_OK && !computes(&recorded->run.config)) {
+		status = error_set(error, STATUS_INPUT,
+			"%s: case %s: field recorded: found --runner %.64s, expected one that "
+			"computes: cuda or reference",
+			suite->path, rules->name, recorded->run.config.runner);
+	}
+	cJSON_Delete(recorded_json);
+	cJSON_Delete(own_json);
+	free(recorded);
+	free(own);
+	return status;
+}
+
+enum status case_inputs_check(const struct suite *suite, struct error *error)
+{
+	for (uint32_t i = 0; i < suite->count; i++) {
+		if (suite->cases[i].recorded_count > 0) {
+			TRY(check_case(suite, &suite->cases[i], error));
+		}
+	}
+	return STATUS_OK;
 }

@@ -27,13 +27,15 @@ static bool adds_to_summary(const struct gate_command *command)
 	return gate_is_on_github() && command->markdown == NULL;
 }
 
-/* Each is a file of its own, and none that the runs or the gate read. */
+/* Each is a file of its own, and none that the runs or the gate read. What runs read follows from
+   their options, which are checked first. */
 static enum status check_files(
 	const struct gate *gate, const struct gate_command *command, struct error *error)
 {
 	const char *const paths[] = {command->history, command->markdown, command->junit,
 		command->json, adds_to_summary(command) ? gate_summary_path() : NULL};
 
+	TRY(case_inputs_check(&gate->suite, error));
 	case_inputs_note(&gate->suite, command->updates && command->recorded == NULL);
 	TRY(result_names_refuse("--markdown", command->markdown, "gate.md", error));
 	TRY(result_names_refuse("--junit", command->junit, "gate.xml", error));
@@ -130,14 +132,18 @@ static bool is_measured(const struct gate_verdict *verdict)
 
 /* Whatever a gate flags when a program is compared with itself is a false alarm, an improvement
    too. */
-static enum status run_null(struct gate_request *request, uint64_t runs, struct error *error)
+static enum status run_null(
+	struct gate_request *request, const struct gate_command *command, struct error *error)
 {
-	uint64_t flagged = 0, cases = 0;
+	uint64_t runs = command->null_runs, flagged = 0, cases = 0;
 
 	request->against_itself = true;
 	for (uint64_t i = 0; i < runs; i++) {
 		struct gate gate;
 		enum status status = gate_open(&gate, request, error);
+		if (status == STATUS_OK && i == 0) { /* later rounds replace its results */
+			status = check_files(&gate, command, error);
+		}
 		if (status == STATUS_OK) {
 			status = gate_run(&gate, error);
 		}
@@ -195,7 +201,7 @@ static enum status run(struct command_line *line, struct error *error)
 			error, STATUS_USAGE, "--missing says which cases --update runs: give both");
 	}
 	if (command->null_runs > 0) {
-		return run_null(&request, command->null_runs, error);
+		return run_null(&request, command, error);
 	}
 	interrupt_hold(); /* verdicts that are known are written, all of them */
 	enum status status = gate_open(&gate, &request, error);

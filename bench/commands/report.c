@@ -5,10 +5,12 @@
 
 #include <assert.h>
 #include <cJSON.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct report_request {
 	const char *out;
+	bool is_forced;
 };
 
 static enum status run(struct command_line *line, struct error *error)
@@ -17,6 +19,9 @@ static enum status run(struct command_line *line, struct error *error)
 
 	if (request->out == NULL) {
 		return error_set(error, STATUS_USAGE, "--out is missing");
+	}
+	if (!request->is_forced) {
+		TRY(report_refuse_old(request->out, error));
 	}
 	struct replay_config config;
 	replay_config_default(&config);
@@ -32,6 +37,8 @@ static enum status run(struct command_line *line, struct error *error)
 static const struct option options[] = {
 	{"out", OPTION_TEXT, offsetof(struct report_request, out), .argument = "FILE.html",
 		.help = "file of the page; required"},
+	{"force", OPTION_FLAG, offsetof(struct report_request, is_forced),
+		.help = "replace a file that is no page of this command"},
 };
 
 static_assert((int)REPORT_RESULTS_MAX <= (int)POSITIONALS_MAX, "a folder is a positional");

@@ -116,7 +116,8 @@ static enum status open_summary(struct json_document *out, const char *folder, s
 	if (strcmp(schema, RESULT_SCHEMA) != 0) {
 		return json_refuse(&root, SUMMARY_SCHEMA, "\"" RESULT_SCHEMA "\"", error);
 	}
-	return json_text(&root, SUMMARY_RESULT_HASH, &hash, error);
+	TRY(json_text(&root, SUMMARY_RESULT_HASH, &hash, error));
+	return metrics_check(&root, error);
 }
 
 static enum status add_steps(struct comparison *out, struct error *error)

@@ -35,16 +35,37 @@ static char *trimmed(char *line)
 	return line;
 }
 
+enum { LINE_BYTES_MAX = 4094 };
+
+/* Reads a line, with its end where that is near enough, and one byte of a longer one. False: there
+   is none. */
+static bool read_line(FILE *file, char line[LINE_BYTES_MAX + 2], size_t *bytes)
+{
+	int c = 0;
+
+	*bytes = 0;
+	while (*bytes <= LINE_BYTES_MAX && c != '\n' && (c = getc(file)) != EOF) {
+		line[(*bytes)++] = (char)c;
+	}
+	line[*bytes] = '\0';
+	return *bytes > 0;
+}
+
 static enum status add_lines(
 	struct limit_list *list, const char *path, FILE *file, struct error *error)
 {
-	char line[4096], name[512];
+	char line[LINE_BYTES_MAX + 2], name[512];
+	size_t bytes;
 
-	for (unsigned number = 1; fgets(line, sizeof(line), file) != NULL; number++) {
+	for (unsigned number = 1; read_line(file, line, &bytes); number++) {
 		snprintf(name, sizeof(name), "%s:%u", path, number);
-		if (strchr(line, '\n') == NULL && strlen(line) + 1 == sizeof(line)) {
-			return error_set(error, STATUS_INPUT, "%s: a line of over %zu bytes", name,
-				sizeof(line) - 2);
+		if (memchr(line, '\0', bytes) != NULL) {
+			return error_set(error, STATUS_INPUT,
+				"%s: found a zero byte, expected limits as text", name);
+		}
+		if (bytes > LINE_BYTES_MAX && line[bytes - 1] != '\n') {
+			return error_set(error, STATUS_INPUT, "%s: a line of over %d bytes", name,
+				LINE_BYTES_MAX);
 		}
 		char *text = trimmed(line);
 		if (text[0] != '\0' && limit_list_add(list, name, text, error) != STATUS_OK) {

@@ -1,5 +1,6 @@
 #include "bench/compare/compare_steps.h"
 
+#include "engine/base/number.h"
 #include "engine/base/table.h"
 #include "engine/base/text.h"
 #include "engine/step_record.h"
@@ -28,10 +29,31 @@ bool step_column_is_decision(const char *name, bool has_same_pool)
 	return strcmp(name, STEP_REPLICA_COLUMN) == 0;
 }
 
+/* Of a column that quire writes; what other columns hold is not known. */
+static bool is_integer(const char *name)
+{
+	for (uint32_t i = 0; i < STEP_COLUMN_COUNT; i++) {
+		if (strcmp(name, step_column_names[i]) == 0) {
+			return i != STEP_COLUMN_mode;
+		}
+	}
+	return strcmp(name, STEP_REPLICA_COLUMN) == 0;
+}
+
+static enum status check_cell(
+	const struct table_reader *table, uint32_t column, struct error *error)
+{
+	uint64_t value;
+
+	return strcmp(table->cells[column], "-") == 0 || text_to_u64(table->cells[column], &value)
+		       ? STATUS_OK
+		       : table_reader_refuse(table, column, "an integer", error);
+}
+
 /* A column that both tables have. */
 struct pair {
 	uint32_t a, b;
-	bool is_decision;
+	bool is_decision, is_integer;
 };
 
 struct pairs {
@@ -45,8 +67,9 @@ static enum status match_columns(const struct table_reader *a, const struct tabl
 	for (uint32_t i = 0; i < a->column_count; i++) {
 		uint32_t j = table_reader_find(b, a->names[i]);
 		if (j != TABLE_NO_COLUMN) {
-			out->pair[out->count++] = (struct pair){
-				i, j, step_column_is_decision(a->names[i], has_same_pool)};
+			out->pair[out->count++] = (struct pair){i, j,
+				step_column_is_decision(a->names[i], has_same_pool),
+				is_integer(a->names[i])};
 		}
 	}
 	if (out->count == 0 ||
@@ -87,6 +110,10 @@ static enum status compare_rows(struct table_reader *a, struct table_reader *b,
 		}
 		for (uint32_t i = 0; i < pairs->count; i++) {
 			const struct pair *pair = &pairs->pair[i];
+			if (pair->is_integer) {
+				TRY(check_cell(a, pair->a, error));
+				TRY(check_cell(b, pair->b, error));
+			}
 			if (strcmp(a->cells[pair->a], b->cells[pair->b]) != 0) {
 				note_difference(pair->is_decision ? &out->decision : &out->other, a,
 					b, pair, out->step_count);

@@ -35,7 +35,8 @@ bool step_column_is_decision(const char *name, bool has_same_pool);
 
 /* has_same_pool: both runs had the same number of KV blocks. If not, free_blocks and
    cached_free_blocks may differ although all decisions are equal. A row that does not match its
-   header is a STATUS_INPUT with file and line. Reading stops at the first decision that differs,
+   header, or has a cell that is no integer where it must be one, is a STATUS_INPUT with file and
+   line. Reading stops at the first decision that differs,
    since all later ones may differ because of it. */
 enum status compare_steps(const char *a_path, const char *b_path, bool has_same_pool,
 	struct step_comparison *out, struct error *error);

@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "bench/gate/costs.h"
+#include "bench/gate/recorded_runs.h"
 #include "reports/results/metric.h"
 #include "reports/results/results.h"
 
@@ -305,35 +306,12 @@ void case_run_ended(struct case_run *run)
 	child_close(&run->child);
 }
 
-static enum status take_recorded(struct case_run *run, struct error *error)
-{
-	char folder[PATH_BYTES_MAX], summary[PATH_BYTES_MAX];
-
-	for (uint32_t i = 0; i < SUITE_REPEATS_MAX; i++) {
-		bool is_there;
-		TRY(path_format(folder, error, "%s/%s", run->recorded, run->rules->name));
-		if (i > 0) {
-			TRY(path_format(
-				folder, error, "%s/%s.%u", run->recorded, run->rules->name, i + 1));
-		}
-		TRY(path_format(summary, error, "%s/%s", folder, RESULT_SUMMARY));
-		TRY(path_is_there(summary, &is_there, error));
-		if (!is_there && i == 0) {
-			return error_set(error, STATUS_FILE, "%s is not there", summary);
-		}
-		if (!is_there) {
-			return STATUS_OK;
-		}
-		TRY(evidence_add_run(&run->evidence, folder, error));
-	}
-	return STATUS_OK;
-}
-
 void case_run_take_recorded(struct case_run *run)
 {
 	struct error error = {0};
 
-	if (take_recorded(run, &error) != STATUS_OK) {
+	if (recorded_runs_add(&run->evidence, run->recorded, run->rules->name, &error) !=
+		STATUS_OK) {
 		end_with(run, GATE_FAILED, error.text);
 	}
 }

@@ -3,9 +3,11 @@
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
 #include "engine/base/path.h"
+#include "reports/results/fields.h"
 #include "reports/results/metric.h"
 #include "reports/results/results.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +100,7 @@ static enum status find_fields(struct evidence *evidence, struct error *error)
 	json_text(summary, SUMMARY_RESULT_HASH, &evidence->result_hash, error);
 	TRY(error->status);
 	evidence->is_computed = strcmp(kind, "computed") == 0;
-	return STATUS_OK;
+	return metrics_check(summary, error);
 }
 
 static enum status add_first(struct evidence *evidence, const char *folder, struct error *error)
@@ -122,6 +124,54 @@ static enum status add_first(struct evidence *evidence, const char *folder, stru
 	return has_steps ? decision_trail_read(&evidence->trail, path, error) : STATUS_OK;
 }
 
+bool evidence_is_filled_in(const char *field)
+{
+	return strcmp(field, "kv_blocks") == 0 || strcmp(field, "max_model_len") == 0;
+}
+
+static enum status refuse_other(const struct json_object *object, const char *field,
+	const cJSON *first, struct error *error)
+{
+	char *value = first == NULL ? NULL : cJSON_PrintUnformatted(first);
+	char expected[128];
+
+	snprintf(expected, sizeof(expected), "%.64s as in the case's first run",
+		value == NULL ? "nothing" : value);
+	cJSON_free(value);
+	return json_refuse(object, field, expected, error);
+}
+
+/* Runs of a case are of one trace and have the same settings. */
+static enum status check_alike(
+	const struct evidence *evidence, const struct json_object *summary, struct error *error)
+{
+	struct json_object trace, config, first;
+	const char *hash;
+
+	json_object(&evidence->summary, SUMMARY_CONFIG, &first, error);
+	json_object(summary, SUMMARY_CONFIG, &config, error);
+	json_object(&evidence->summary, SUMMARY_TRACE, &trace, error);
+	TRY(error->status);
+	const cJSON *first_hash = json_find(&trace, SUMMARY_TRACE_XXH64);
+	json_object(summary, SUMMARY_TRACE, &trace, error);
+	TRY(json_text(&trace, SUMMARY_TRACE_XXH64, &hash, error));
+	if (strcmp(hash, evidence->trace_xxh64) != 0) {
+		return refuse_other(&trace, SUMMARY_TRACE_XXH64, first_hash, error);
+	}
+	for (const cJSON *item = first.node->child; item != NULL; item = item->next) {
+		if (!evidence_is_filled_in(item->string) &&
+			!cJSON_Compare(item, json_find(&config, item->string), true)) {
+			return refuse_other(&config, item->string, item, error);
+		}
+	}
+	for (const cJSON *item = config.node->child; item != NULL; item = item->next) {
+		if (json_find(&first, item->string) == NULL) {
+			return refuse_other(&config, item->string, NULL, error);
+		}
+	}
+	return STATUS_OK;
+}
+
 enum status evidence_add_run(struct evidence *evidence, const char *folder, struct error *error)
 {
 	if (evidence->run_count == 0) {
@@ -139,7 +189,13 @@ enum status evidence_add_run(struct evidence *evidence, const char *folder, stru
 		status = check_whole(&summary, error);
 	}
 	if (status == STATUS_OK) {
+		status = check_alike(evidence, &summary, error);
+	}
+	if (status == STATUS_OK) {
 		status = json_text(&summary, SUMMARY_RESULT_HASH, &hash, error);
+	}
+	if (status == STATUS_OK) {
+		status = metrics_check(&summary, error);
 	}
 	if (status == STATUS_OK) {
 		add_figures(evidence, &summary);
@@ -217,10 +273,14 @@ static enum status read_run(
 	add_figures(evidence, &evidence->summary);
 	uint32_t last = evidence->run_count - 1;
 	for (uint32_t i = 0; i < METRIC_COUNT; i++) {
-		const cJSON *figure = json_find(run, metrics_table[i].name);
+		const char *name = metrics_table[i].name;
 		size_t at = (size_t)last * METRIC_COUNT + i;
-		evidence->is_present[at] = cJSON_IsNumber(figure);
-		evidence->figures[at] = cJSON_IsNumber(figure) ? figure->valuedouble : 0;
+		struct result_value value = {.has_value = false};
+		if (json_find(run, name) != NULL) {
+			TRY(field_number(run, name, false, DBL_MAX, &value, error));
+		}
+		evidence->is_present[at] = value.has_value;
+		evidence->figures[at] = value.value;
 	}
 	if (!json_has(run, "requests_ns")) {
 		return STATUS_OK;
@@ -276,7 +336,20 @@ static enum status read_costs(
 	return STATUS_OK;
 }
 
-enum status evidence_read(struct evidence *evidence, const char *path, struct error *error)
+/* A file that was copied from another case would be judged as this one's. */
+static enum status check_case(const struct json_object *root, const char *name, struct error *error)
+{
+	char expected[SUITE_NAME_BYTES + 48];
+	const char *found;
+
+	TRY(json_text(root, "case", &found, error));
+	snprintf(expected, sizeof(expected), "\"%.*s\", the case of this file", SUITE_NAME_BYTES,
+		name);
+	return strcmp(found, name) == 0 ? STATUS_OK : json_refuse(root, "case", expected, error);
+}
+
+enum status evidence_read(
+	struct evidence *evidence, const char *path, const char *name, struct error *error)
 {
 	struct json_object root, decisions, histograms;
 	const char *schema;
@@ -288,6 +361,7 @@ enum status evidence_read(struct evidence *evidence, const char *path, struct er
 	if (strcmp(schema, BASELINE_SCHEMA) != 0) {
 		return json_refuse(&root, SUMMARY_SCHEMA, "\"" BASELINE_SCHEMA "\"", error);
 	}
+	TRY(check_case(&root, name, error));
 	json_bool(&root, "same_decisions", &evidence->has_same_decisions, error);
 	json_object(&root, "summary", &evidence->summary, error);
 	json_object(&root, "decisions", &decisions, error);

@@ -48,10 +48,13 @@ struct evidence {
 	struct text environment; /* of the costs: compiler, libraries, processor */
 };
 
-/* Takes a run's folder: the first one gives summary and decisions, further ones their figures. */
+/* Takes a run's folder: the first one gives summary and decisions, further ones their figures. One
+   of another trace, or with another setting that was not filled in, is refused. */
 enum status evidence_add_run(struct evidence *evidence, const char *folder, struct error *error);
 
-enum status evidence_read(struct evidence *evidence, const char *path, struct error *error);
+/* Reads the baseline of the case `name`. To be closed after a failure too. */
+enum status evidence_read(
+	struct evidence *evidence, const char *path, const char *name, struct error *error);
 
 /* name: of the case. A failed write is reported when the file is closed. */
 void evidence_write(const struct evidence *evidence, const char *name, FILE *file);
@@ -62,5 +65,9 @@ void evidence_close(struct evidence *evidence);
 /* The figures of a metric over all runs, into values (run_count); returns how many there are. */
 uint32_t evidence_figures(
 	const struct evidence *evidence, const struct metric *metric, double *values);
+
+/* Whether a run fills in this setting where no option gives it, by what its machine has free:
+   FILLED of bench/replay/replay_options.def. */
+bool evidence_is_filled_in(const char *field);
 
 #endif

@@ -11,6 +11,7 @@
 #include "engine/base/interrupt.h"
 #include "engine/base/memory.h"
 #include "engine/base/output_file.h"
+#include "engine/base/unfinished.h"
 #include "reports/results/results.h"
 
 #include <dirent.h>
@@ -135,7 +136,7 @@ static enum status conclude(struct gate *gate, struct case_run *run, struct erro
 	TRY(path_is_there(path, &is_there, error));
 	if (is_there) {
 		struct evidence base = {.run_count = 0};
-		enum status status = evidence_read(&base, path, error);
+		enum status status = evidence_read(&base, path, run->rules->name, error);
 		if (status == STATUS_OK) {
 			judge_case(verdict, run->rules, &base, &run->evidence, false);
 		}
@@ -242,6 +243,19 @@ static enum status run_cases(struct gate *gate, struct case_run *runs, enum phas
 	}
 }
 
+/* run: zeroed. */
+static void prepare(const struct gate *gate, const struct suite_case *rules, struct case_run *run)
+{
+	const struct gate_request *request = gate->request;
+
+	run->rules = rules;
+	run->program = gate->program;
+	run->against = request->against_itself ? gate->program : request->against;
+	run->out = request->out;
+	run->records = request->updates && rules->recorded_count > 0;
+	run->recorded = run->records ? request->recorded : NULL;
+}
+
 static enum status run_all(struct gate *gate, struct case_run *runs, struct error *error)
 {
 	const struct gate_request *request = gate->request;
@@ -262,14 +276,9 @@ static enum status run_all(struct gate *gate, struct case_run *runs, struct erro
 		if (!is_run) {
 			continue;
 		}
-		run->rules = &gate->suite.cases[i];
-		run->program = gate->program;
-		run->against = request->against_itself ? gate->program : request->against;
-		run->out = request->out;
+		prepare(gate, &gate->suite.cases[i], run);
 		run->counts_instructions = has_valgrind;
 		run->verdict = add_verdict(gate, run->rules->name);
-		run->records = request->updates && run->rules->recorded_count > 0;
-		run->recorded = run->records ? request->recorded : NULL;
 		if (run->recorded != NULL) {
 			case_run_take_recorded(run);
 		} else {
@@ -319,6 +328,25 @@ static bool is_case(const struct gate *gate, const char *name)
 	       owned_folder_is_of_quire(path, BASELINE_SCHEMA);
 }
 
+/* The name of the next file NAME.json. False: there are no more. */
+static bool next_name(DIR *folder, char name[SUITE_NAME_BYTES])
+{
+	for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+		size_t length = strlen(entry->d_name);
+		if (length > 5 && length - 5 < SUITE_NAME_BYTES &&
+			strcmp(entry->d_name + length - 5, ".json") == 0) {
+			snprintf(name, SUITE_NAME_BYTES, "%.*s", (int)(length - 5), entry->d_name);
+			return true;
+		}
+	}
+	return false;
+}
+
+static enum status cannot_read(const char *path, struct error *error)
+{
+	return error_set(error, STATUS_FILE, "%s: cannot be read: %s", path, strerror(errno));
+}
+
 /* Cases of the baseline that the suite lacks: an update removes them. Other files of the folder are
    not its own. */
 static enum status find_missing(struct gate *gate, struct error *error)
@@ -327,17 +355,9 @@ static enum status find_missing(struct gate *gate, struct error *error)
 	uint32_t first = gate->count;
 
 	if (folder == NULL) {
-		return error_set(error, STATUS_FILE, "%s: cannot be read: %s", gate->baseline,
-			strerror(errno));
+		return cannot_read(gate->baseline, error);
 	}
-	for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-		char name[SUITE_NAME_BYTES];
-		size_t length = strlen(entry->d_name);
-		if (length <= 5 || length - 5 >= sizeof(name) ||
-			strcmp(entry->d_name + length - 5, ".json") != 0) {
-			continue;
-		}
-		snprintf(name, sizeof(name), "%.*s", (int)(length - 5), entry->d_name);
+	for (char name[SUITE_NAME_BYTES]; next_name(folder, name);) {
 		if (is_in_suite(gate, name) || gate->count == gate->capacity ||
 			!is_case(gate, name)) {
 			continue;
@@ -354,32 +374,38 @@ static enum status find_missing(struct gate *gate, struct error *error)
 	return error->status;
 }
 
-static enum status make_folder(const char *path, struct error *error)
+/* *made: NULL where the folder is there already; removed again where nothing is written to it. */
+static enum status make_baseline(
+	const struct gate *gate, struct unfinished **made, struct error *error)
 {
-	if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-		return error_set(
-			error, STATUS_FILE, "%s: cannot be made: %s", path, strerror(errno));
-	}
-	return STATUS_OK;
+	return unfinished_make_folder(made, gate->baseline) == 0 || errno == EEXIST
+		       ? STATUS_OK
+		       : error_set(error, STATUS_FILE, "%s: cannot be made: %s", gate->baseline,
+				 strerror(errno));
 }
 
-/* Without its folder every case would be NEW, and a mistyped one a gate that is always green. */
+/* Without its files every case would be NEW, and a mistyped one a gate that is always green. */
 static enum status need_baseline(const struct gate *gate, struct error *error)
 {
-	struct stat found;
+	DIR *folder = opendir(gate->baseline);
+	char name[SUITE_NAME_BYTES];
 
-	if (stat(gate->baseline, &found) == 0) {
-		return S_ISDIR(found.st_mode)
-			       ? STATUS_OK
-			       : error_set(error, STATUS_FILE, "the baseline %s is no folder",
-					 gate->baseline);
+	if (folder == NULL && errno == ENOTDIR) {
+		return error_set(
+			error, STATUS_FILE, "the baseline %s is no folder", gate->baseline);
 	}
-	return errno == ENOENT ? error_set(error, STATUS_FILE,
-					 "the baseline %s is not there: --update makes it, "
-					 "--baseline DIR names another",
-					 gate->baseline)
-			       : error_set(error, STATUS_FILE, "%s: cannot be read: %s",
-					 gate->baseline, strerror(errno));
+	if (folder == NULL && errno != ENOENT) {
+		return cannot_read(gate->baseline, error);
+	}
+	bool has_files = folder != NULL && next_name(folder, name);
+	if (folder != NULL) {
+		closedir(folder);
+	}
+	return has_files ? STATUS_OK
+			 : error_set(error, STATUS_FILE,
+				   "the baseline %s %s: --update makes it, --baseline DIR names "
+				   "another",
+				   gate->baseline, folder == NULL ? "is not there" : "has no case");
 }
 
 static enum status find_places(struct gate *gate, struct error *error)
@@ -430,19 +456,58 @@ static void note_inputs(const struct gate *gate)
 	}
 }
 
+/* Of what is not there yet the folder may be made by the run. */
+static enum status check_kept(const char *path, struct error *error)
+{
+	bool is_there;
+
+	TRY(path_is_there(path, &is_there, error));
+	return is_there ? output_files_check(&path, 1, error) : STATUS_OK;
+}
+
+/* Refuses a file that is read where a run of the case would replace it. */
+static enum status check_planned(
+	const struct case_run *run, const struct planned_run *planned, struct error *error)
+{
+	static const char *const names[] = {RESULT_FILE_NAMES};
+	char folder[PATH_BYTES_MAX], file[PATH_BYTES_MAX];
+
+	if (planned->kind == PLAN_MAKE) {
+		TRY(case_run_made_trace(run->out, run->rules, file, error));
+		return check_kept(file, error);
+	}
+	TRY(case_run_folder(run, planned, folder, error));
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		TRY(path_format(file, error, "%s/%s", folder, names[i]));
+		TRY(check_kept(file, error));
+	}
+	return STATUS_OK;
+}
+
+static enum status check_case(
+	const struct gate *gate, const struct suite_case *rules, struct error *error)
+{
+	struct case_run *run = memory_take(1, sizeof(*run));
+
+	prepare(gate, rules, run);
+	run->counts_instructions = true;
+	if (run->recorded == NULL) {
+		case_run_plan(run);
+	}
+	for (uint32_t i = 0; i < run->plan_count && error->status == STATUS_OK; i++) {
+		check_planned(run, &run->plan[i], error);
+	}
+	free(run);
+	return error->status;
+}
+
 enum status gate_check_outputs(
 	const struct gate *gate, const char *const *paths, uint32_t count, struct error *error)
 {
-	for (uint32_t i = 0; i < gate->suite.count; i++) {
-		const struct suite_case *rules = &gate->suite.cases[i];
-		char made[PATH_BYTES_MAX];
-		const char *const path = made;
-		if (rules->make_count > 0) {
-			TRY(case_run_made_trace(gate->request->out, rules, made, error));
-			TRY(output_files_check(&path, 1, error));
-		}
-	}
 	gate_note_input(gate->baseline);
+	for (uint32_t i = 0; i < gate->suite.count; i++) {
+		TRY(check_case(gate, &gate->suite.cases[i], error));
+	}
 	return output_files_check(paths, count, error);
 }
 
@@ -488,14 +553,19 @@ enum status gate_run(struct gate *gate, struct error *error)
 	uint64_t start_ns = monotonic_ns();
 
 	bool has_baseline = request->against == NULL && !request->against_itself;
+	struct unfinished *made = NULL;
 	if (has_baseline) {
-		TRY(request->updates ? make_folder(gate->baseline, error)
+		TRY(request->updates ? make_baseline(gate, &made, error)
 				     : need_baseline(gate, error));
 	}
-	TRY(run_suite(gate, error));
-	if (request->only == NULL && has_baseline) {
-		TRY(find_missing(gate, error));
+	enum status status = run_suite(gate, error);
+	if (status == STATUS_OK && request->only == NULL && has_baseline) {
+		status = find_missing(gate, error);
 	}
+	if (made != NULL) {
+		unfinished_remove(made);
+	}
+	TRY(status);
 	for (uint32_t i = 0; i < gate->count; i++) {
 		gate->counts[gate->verdicts[i].status]++;
 	}

@@ -48,8 +48,8 @@ enum status gate_open(struct gate *gate, const struct gate_request *request, str
    ignored. */
 void gate_note_input(const char *path);
 
-/* Before hours of runs: refuses traces that the runs would make, and files that the caller will
-   write, where they would replace what is read. paths: (count) NULL where nothing is written. */
+/* Before hours of runs: refuses what the runs would write, and files that the caller will write,
+   where they would replace what is read. paths: (count) NULL where nothing is written. */
 enum status gate_check_outputs(
 	const struct gate *gate, const char *const *paths, uint32_t count, struct error *error);
 

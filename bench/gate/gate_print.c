@@ -10,6 +10,9 @@ static void print_counts(const struct gate *gate, FILE *out)
 {
 	const char *separator = "";
 
+	if (gate->count == 0) {
+		fputs("no case was run", out);
+	}
 	for (uint32_t i = 0; i < GATE_STATUS_COUNT; i++) {
 		if (gate->counts[i] > 0) {
 			fprintf(out, "%s%u %s", separator, gate->counts[i], gate_status_words[i]);

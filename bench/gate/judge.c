@@ -43,12 +43,6 @@ static void add_json_value(struct text *text, const cJSON *node)
 	cJSON_free(printed);
 }
 
-/* What a run fills in where no option gives it: FILLED of bench/replay/replay_options.def. */
-static bool is_filled_in(const char *field)
-{
-	return strcmp(field, "kv_blocks") == 0 || strcmp(field, "max_model_len") == 0;
-}
-
 /* Every field that the base has must be equal. One that only the new program knows is an option
    that the suite's command line leaves at its default. of_filled: those that a run fills in, else
    the others, which may be the cause of these. */
@@ -57,7 +51,7 @@ static void compare_objects(struct gate_verdict *verdict, const cJSON *base, con
 {
 	for (const cJSON *item = base->child; item != NULL; item = item->next) {
 		const cJSON *twin = cJSON_GetObjectItemCaseSensitive(value, item->string);
-		if (is_filled_in(item->string) != of_filled ||
+		if (evidence_is_filled_in(item->string) != of_filled ||
 			(twin != NULL && cJSON_Compare(item, twin, true)) ||
 			(is_simulation && fidelity_is_of_runner(item->string))) {
 			continue;

@@ -9,8 +9,9 @@
 static const double cost_limits[COST_COUNT] = {GATE_COST_LIST(COST_LIMIT)};
 #undef COST_LIMIT
 
-/* Options that the gate itself gives to each run. */
-static const char *const reserved[] = {"--out", "--steps", "--force", "--json", "--timeline"};
+/* Options that the gate itself gives to each run, and those with which nothing runs. */
+static const char *const reserved[] = {
+	"--out", "--steps", "--force", "--json", "--timeline", "--help", "-h"};
 
 static const char *keep_word(struct suite *suite, const char *bytes, size_t length)
 {
@@ -45,8 +46,8 @@ static enum status add_words(struct suite *suite, const struct json_object *obje
 			if (strncmp(word, reserved[i], bytes) == 0 &&
 				(word[bytes] == '\0' || word[bytes] == '=')) {
 				return json_refuse(object, field,
-					"no --out, --steps, --force, --json or --timeline, which "
-					"the gate gives",
+					"no --help, nor --out, --steps, --force, --json or "
+					"--timeline, which the gate gives",
 					error);
 			}
 		}
@@ -235,7 +236,10 @@ static enum status read_case(struct suite *suite, struct suite_case *out,
 		return find_tape(suite, out, object, error);
 	}
 	if (json_has(object, "make")) {
-		return add_words(suite, object, "make", out->make, &out->make_count, error);
+		TRY(add_words(suite, object, "make", out->make, &out->make_count, error));
+		return out->make_count > 0
+			       ? STATUS_OK
+			       : json_refuse(object, "make", "options of quire trace make", error);
 	}
 	TRY(json_text(object, "trace", &trace, error));
 	int folder = trace[0] == '/' ? 0 : (int)(path_name(suite->path) - suite->path);

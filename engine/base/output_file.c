@@ -168,9 +168,32 @@ static bool is_a_file(const char *path)
 	return path != NULL && strcmp(path, "-") != 0 && !is_written_itself(path);
 }
 
+/* A file is made in its folder and renamed; what is no file must be open to writing. */
+static enum status check_writable(const char *path, struct error *error)
+{
+	struct stat found;
+	char folder[PATH_BYTES_MAX] = ".";
+
+	if (stat(path, &found) == 0 && S_ISDIR(found.st_mode)) {
+		return cannot_write(path, EISDIR, error);
+	}
+	if (is_written_itself(path)) {
+		return access(path, W_OK) == 0 ? STATUS_OK : cannot_write(path, errno, error);
+	}
+	int bytes = (int)(path_name(path) - path);
+	if (bytes > 0) {
+		TRY(path_format(folder, error, "%.*s", bytes, path));
+	}
+	return access(folder, W_OK | X_OK) == 0 ? STATUS_OK : cannot_write(path, errno, error);
+}
+
 enum status output_files_check(const char *const *paths, uint32_t count, struct error *error)
 {
 	for (uint32_t i = 0; i < count; i++) {
+		if (paths[i] == NULL || strcmp(paths[i], "-") == 0) {
+			continue;
+		}
+		TRY(check_writable(paths[i], error));
 		if (!is_a_file(paths[i])) {
 			continue;
 		}

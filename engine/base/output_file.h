@@ -33,7 +33,8 @@ struct output_file {
 };
 
 /* Refuses what would be refused when all of a command's outputs are written, before anything is
-   made: for commands that write after a long time. paths: (count) NULL where nothing is written. */
+   made: for commands that write after a long time. What a full disk refuses is not known before.
+   paths: (count) NULL where nothing is written. */
 enum status output_files_check(const char *const *paths, uint32_t count, struct error *error);
 
 /* Refuses a file that is there and has content, unless --force says that it may be replaced, and

@@ -128,9 +128,15 @@ static enum status take_drawing(struct gnuplot *gnuplot, struct text *output, st
 		return error_set(
 			error, STATUS_FILE, "a drawing cannot be read: %s", strerror(errno));
 	}
-	if (output->byte_count == begun || strstr(output->bytes + begun, "</svg>") == NULL) {
+	if (output->byte_count == begun) {
+		return error_set(
+			error, STATUS_FILE, "gnuplot drew nothing; is its svg terminal there?");
+	}
+	if (strstr(output->bytes + begun, "</svg>") == NULL) {
 		return error_set(error, STATUS_FILE,
-			"gnuplot drew no whole SVG; is its svg terminal there?");
+			"gnuplot drew no whole SVG: found %zu bytes without an end; is there room "
+			"for a temporary file of this size?",
+			output->byte_count - begun);
 	}
 	return STATUS_OK;
 }

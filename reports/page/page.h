@@ -12,6 +12,9 @@
 #include "reports/results/sweep_file.h"
 #include "engine/base/text.h"
 
+/* Every page has it in front of its kind, within its first 64 KiB: by it a page is known. */
+#define PAGE_MARK "<p class=\"kind\">quire "
+
 /* What a page is made of. All is borrowed. */
 struct page_request {
 	const struct result *results; /* (count), named by page_name_runs() */

@@ -212,8 +212,7 @@ void page_open(struct text *page, const char *title, const char *kind, const cha
 	text_add(page, "</title>\n<style>\n");
 	add_drawn_colors(page);
 	text_add(page, style);
-	text_format(page, "</style>\n</head>\n<body>\n<header>\n<p class=\"kind\">quire %s</p>\n",
-		kind);
+	text_format(page, "</style>\n</head>\n<body>\n<header>\n" PAGE_MARK "%s</p>\n", kind);
 }
 
 void page_open_titled(

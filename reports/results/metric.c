@@ -2,7 +2,9 @@
 
 #include "engine/base/check.h"
 #include "engine/base/number.h"
+#include "reports/results/fields.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -70,23 +72,53 @@ const struct metric *metric_find(const char *name)
 	return find(name, strlen(name));
 }
 
-struct result_value metric_value(const struct json_object *summary, const struct metric *metric)
+/* The object that has a metric's field. False: the summary lacks it. */
+static bool find_section(
+	const struct json_object *summary, const struct metric *metric, struct json_object *section)
 {
-	const cJSON *node = summary->node;
 	const char *at = metric->section;
 
-	while (node != NULL && *at != '\0') {
+	*section = *summary;
+	while (section->node != NULL && *at != '\0') {
 		char name[64];
 		size_t length = strcspn(at, ".");
 		check(length < sizeof(name));
 		memcpy(name, at, length);
 		name[length] = '\0';
-		node = cJSON_GetObjectItemCaseSensitive(node, name);
+		section->node = cJSON_GetObjectItemCaseSensitive(section->node, name);
 		at += length + (at[length] == '.');
 	}
-	node = node == NULL ? NULL : cJSON_GetObjectItemCaseSensitive(node, metric->field);
+	if (metric->section[0] != '\0') {
+		int length = snprintf(section->path, sizeof(section->path), "%s%s%s", summary->path,
+			summary->path[0] == '\0' ? "" : ".", metric->section);
+		check(length >= 0); /* a path too long is truncated: only messages use it */
+	}
+	return cJSON_IsObject(section->node);
+}
+
+struct result_value metric_value(const struct json_object *summary, const struct metric *metric)
+{
+	struct json_object section;
+	const cJSON *node = find_section(summary, metric, &section)
+				    ? cJSON_GetObjectItemCaseSensitive(section.node, metric->field)
+				    : NULL;
+
 	return (struct result_value){.has_value = cJSON_IsNumber(node),
 		.value = cJSON_IsNumber(node) ? node->valuedouble : 0};
+}
+
+enum status metrics_check(const struct json_object *summary, struct error *error)
+{
+	for (uint32_t i = 0; i < METRIC_COUNT; i++) {
+		const struct metric *metric = &metrics_table[i];
+		struct json_object section;
+		struct result_value value;
+		if (find_section(summary, metric, &section) &&
+			json_find(&section, metric->field) != NULL) {
+			TRY(field_number(&section, metric->field, true, DBL_MAX, &value, error));
+		}
+	}
+	return STATUS_OK;
 }
 
 const char *metric_options(const struct metric *metric)

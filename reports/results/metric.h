@@ -165,6 +165,10 @@ struct result_value {
 /* The metric's value in a summary; none if it is null or absent. */
 struct result_value metric_value(const struct json_object *summary, const struct metric *metric);
 
+/* Refuses a figure that is neither null nor a number >= 0, with its file and field. A summary may
+   lack figures. */
+enum status metrics_check(const struct json_object *summary, struct error *error);
+
 /* The options of `quire replay`, one of which a run needs to have the figure:
    "--slo-ttft-ms, --slo-tpot-ms or --slo-e2e-ms". NULL: it needs none. */
 const char *metric_options(const struct metric *metric);

@@ -14,6 +14,7 @@
 #include "reports/results/results.h"
 #include "tests/harness/files.h"
 #include "tests/harness/made_result.h"
+#include "tests/harness/process.h"
 #include "tests/harness/require.h"
 #include "tests/harness/temporary.h"
 
@@ -100,7 +101,11 @@ Test(report, a_gnuplot_that_fails_is_quoted)
 	temporary_write(folder, "gnuplot", "#!/bin/sh\necho >&2\nexit 1\n", tool);
 	require_refusal(folder, path, STATUS_FILE, "gnuplot failed: no reason given");
 	temporary_write(folder, "gnuplot", "#!/bin/sh\nexit 0\n", tool);
-	require_refusal(folder, path, STATUS_FILE, "no whole SVG");
+	require_refusal(
+		folder, path, STATUS_FILE, "gnuplot drew nothing; is its svg terminal there?");
+	temporary_write(folder, "gnuplot", "#!/bin/sh\nprintf '<svg viewBox'\n", tool);
+	require_refusal(folder, path, STATUS_FILE,
+		"gnuplot drew no whole SVG: found 12 bytes without an end; is there room");
 	temporary_remove(folder);
 }
 
@@ -303,6 +308,30 @@ static int run_command(int argc, const char *const *argv)
 		free(copy[i]);
 	}
 	return code;
+}
+
+/* A file that is named by mistake is kept. A page is replaced, whatever it is of. */
+Test(report, only_a_page_is_replaced)
+{
+	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES], out[TEMPORARY_PATH_BYTES];
+	static const char plain[] = "report @/run --out @/page.html";
+
+	temporary_folder(folder);
+	make_result(folder, "run", &made_ordinary, path);
+	temporary_write(folder, "page.html", "<p>quire</p>\n", out);
+	char *refused = quire_output(folder, 2, plain);
+	require(strstr(refused, "is no page of quire report, which this would replace; --force "
+				"does") != NULL,
+		"%s", refused);
+	char *kept = file_read(out, NULL);
+	cr_assert_str_eq(kept, "<p>quire</p>\n");
+	free(kept);
+	free(refused);
+	free(quire_output(folder, 0, "report @/run --out @/page.html --force"));
+	free(quire_output(folder, 0, plain)); /* the page of before */
+	temporary_write(folder, "page.html", "", NULL);
+	free(quire_output(folder, 0, plain));
+	temporary_remove(folder);
 }
 
 Test(report, the_command_checks_its_arguments)

@@ -395,6 +395,17 @@ Test(compare, a_folder_without_a_result_is_refused)
 		{SUMMARY("h200", "1", "1", "aa"), HEADER "0\t1\n",
 			"b/steps.tsv:2: found 2 columns, expected the header's 6"},
 		{SUMMARY("h200", "1", "1", "aa"), "start_ns\n", "no column 'step'"},
+		{SUMMARY("h200", "1", "1", "aa"), HEADER "0\t0\t5\tbanana\t2\t3\n",
+			"b/steps.tsv:2: column decode_rows: found 'banana', expected an integer"},
+		{SUMMARY("h200", "1", "1", "aa"), HEADER "0\t0\t-5\t1\t2\t3\n",
+			"b/steps.tsv:2: column elapsed_ns: found '-5', expected an integer"},
+		{SUMMARY("h200", "1", "-5", "aa"), NULL,
+			"b/summary.json: field latency_ms.ttft.p99: found -5, expected a number >= "
+			"0"},
+		{SUMMARY("h200", "\"1\"", "1", "aa"), NULL,
+			"b/summary.json: field time.makespan_s: found \"1\", expected a number"},
+		{"{\"schema\": \"quire-result-2\", \"result_hash\": \"aa\", \"preemptions\": -7}",
+			NULL, "b/summary.json: field preemptions: found -7"},
 		{SUMMARY("h200", "1", "1", "aa"), "", "b/steps.tsv:1: found an empty file"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -408,12 +419,12 @@ Test(compare, a_folder_without_a_result_is_refused)
 	}
 }
 
-/* What a table has in the place of a number is shown without what a terminal obeys. */
+/* What a table has in the place of a word is shown without what a terminal obeys. */
 Test(compare, cells_that_differ_are_shown_printable)
 {
 	static const char *const summary = SUMMARY("h200", "1.0", "2.0", "aa");
-	static const char plain[] = "step\twaiting\tdecode_rows\n0\t3\t1\n";
-	static const char hostile[] = "step\twaiting\tdecode_rows\n0\t3\t\x1b[31m7\n";
+	static const char plain[] = "step\twaiting\tmode\n0\t3\tgraph\n";
+	static const char hostile[] = "step\twaiting\tmode\n0\t3\t\x1b[31m7\n";
 	struct folders folders;
 
 	for (uint32_t i = 0; i < 2; i++) {
@@ -421,9 +432,9 @@ Test(compare, cells_that_differ_are_shown_printable)
 				      i == 0 ? hostile : plain),
 			STATUS_OK);
 		const struct step_comparison *steps = &folders.comparison.steps;
-		cr_assert_str_eq(steps->decision.column, "decode_rows");
-		cr_assert_str_eq(i == 0 ? steps->decision.a : steps->decision.b, "1");
-		const char *shown = i == 0 ? steps->decision.b : steps->decision.a;
+		cr_assert_str_eq(steps->other.column, "mode");
+		cr_assert_str_eq(i == 0 ? steps->other.a : steps->other.b, "graph");
+		const char *shown = i == 0 ? steps->other.b : steps->other.a;
 		require(strstr(shown, "[31m7") != NULL && strchr(shown, '\x1b') == NULL, "'%s'",
 			shown);
 		close_folders(&folders);

@@ -108,14 +108,17 @@ Test(compare_limits, a_limit_is_written_as_it_is_read)
 	}
 }
 
-static void require_file_error(const char *content, const char *expected)
+static void require_bytes_error(const char *content, size_t count, const char *expected)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES];
 	struct limit_list list = {.count = 0};
 	struct error error = {0};
 
 	temporary_folder(folder);
-	temporary_write(folder, "limits", content, path);
+	temporary_write(folder, "limits", "", path);
+	FILE *file = fopen(path, "wb");
+	require(file != NULL && fwrite(content, 1, count, file) == count, "%s", path);
+	fclose(file);
 	enum status status = limit_list_add_file(&list, path, &error);
 	if (expected == NULL) {
 		require(status == STATUS_OK, "%s", error.text);
@@ -124,6 +127,28 @@ static void require_file_error(const char *content, const char *expected)
 			"found '%s', expected '%s'", error.text, expected);
 	}
 	temporary_remove(folder);
+}
+
+static void require_file_error(const char *content, const char *expected)
+{
+	require_bytes_error(content, strlen(content), expected);
+}
+
+/* C would end the line at it, and the limits behind it would not be judged. */
+Test(compare_limits, a_zero_byte_in_a_file_is_refused)
+{
+	static const char text[] = "hit_rate>=-1pt # ratio\nttft.p99<=+5%\n";
+
+	for (size_t at = 0; at < sizeof(text) - 1; at++) {
+		char content[sizeof(text)];
+		memcpy(content, text, sizeof(text));
+		content[at] = '\0';
+		/* in place of the line feed it joins the lines */
+		bool is_second = at > strcspn(text, "\n");
+		require_bytes_error(content, sizeof(text) - 1,
+			is_second ? "limits:2: found a zero byte, expected limits as text"
+				  : "limits:1: found a zero byte, expected limits as text");
+	}
 }
 
 Test(compare_limits, a_file_has_limits_and_remarks)

@@ -156,6 +156,19 @@ Test(child, a_program_that_is_not_there_is_named)
 	}
 }
 
+/* Without a slash it is looked for as a shell does, whatever files the folder has. */
+Test(child, a_program_without_a_slash_is_of_the_path)
+{
+	const char *const arguments[] = {"CMakeLists.txt", NULL};
+	struct child child;
+	struct error error = {0};
+
+	require_equal(child_start(&child, arguments, 0, &error), STATUS_FILE);
+	cr_assert_str_eq(error.text, "CMakeLists.txt: cannot be started: PATH has no such program; "
+				     "a file of this folder would be ./CMakeLists.txt");
+	child_close(&child);
+}
+
 /* SIGTERM at the limit. A child that ignores it is killed once its grace is over, for which the
    clock is set on here. */
 Test(child, a_late_one_is_ended_even_if_it_ignores_that)

@@ -34,9 +34,9 @@ static void require_baseline(const struct suite_case *rules, const char *folder)
 	struct error error = {0};
 
 	snprintf(path, sizeof(path), "%s/%s.json", folder, rules->name);
-	evidence_read(&base, path, &error);
+	evidence_read(&base, path, rules->name, &error);
 	require(error.status == STATUS_OK, "%s", error.text);
-	evidence_read(&value, path, &error);
+	evidence_read(&value, path, rules->name, &error);
 	verdict_note_figures(&verdict, rules, &value);
 	judge_case(&verdict, rules, &base, &value, true);
 	require(verdict.status == GATE_PASS, "%s: %s", path, verdict.findings[0].bytes);
@@ -396,7 +396,7 @@ static void baseline_body(struct prop *prop, const void *context)
 	make_runs(prop, &evidence);
 	snprintf(path, sizeof(path), "%s/case.json", (const char *)context);
 	write_baseline(&evidence, path);
-	evidence_read(&again, path, &error);
+	evidence_read(&again, path, "the case", &error);
 	require(error.status == STATUS_OK, "%s", error.text);
 	require_equal_evidence(&evidence, &again);
 	char *text = file_read(path, NULL);
@@ -421,16 +421,19 @@ Test(evidence, a_baseline_has_all_that_was_known)
 	temporary_remove(folder);
 }
 
+#define SUMMARY_WITH(figure)                                                                       \
+	"{\"schema\": \"" RESULT_SCHEMA "\", \"status\": \"complete\", \"runner_kind\": "          \
+	"\"computed\", \"config\": {}, \"trace\": {\"xxh64\": \"t\"}, \"result_hash\": "           \
+	"\"r\", " figure "}"
+
 /* A baseline with one part replaced. */
 static void require_part(const char *folder, const char *part, const char *text, const char *words)
 {
 	static const char *const parts[][2] = {
 		{"schema", "\"" BASELINE_SCHEMA "\""},
+		{"case", "\"c\""},
 		{"same_decisions", "true"},
-		{"summary", "{\"schema\": \"" RESULT_SCHEMA
-			    "\", \"status\": \"complete\", \"runner_kind\": \"computed\", "
-			    "\"config\": {}, \"trace\": {\"xxh64\": \"t\"}, "
-			    "\"result_hash\": \"r\"}"},
+		{"summary", SUMMARY_WITH("\"preemptions\": 0")},
 		{"decisions", "{\"steps\": 0, \"stride\": 1, \"checkpoints\": \"\", "
 			      "\"decisions\": \"0123456789abcdef\", "
 			      "\"times\": \"0123456789abcdef\"}"},
@@ -450,7 +453,7 @@ static void require_part(const char *folder, const char *part, const char *text,
 	}
 	text_add(&all, "}");
 	temporary_write(folder, "part.json", all.bytes, path);
-	evidence_read(&evidence, path, &error);
+	evidence_read(&evidence, path, "c", &error);
 	if (words == NULL) {
 		require(error.status == STATUS_OK, "%s %.60s: %s", part, text, error.text);
 	} else {
@@ -487,7 +490,20 @@ Test(evidence, a_damaged_baseline_is_refused)
 	require_part(folder, "", "", NULL);
 	require_part(folder, "schema", "\"quire-baseline-0\"", "schema");
 	require_part(folder, "same_decisions", "1", "same_decisions");
+	require_part(folder, "case", "\"zz\"",
+		"part.json: field case: found \"zz\", expected \"c\", the case of this file");
+	require_part(folder, "case", "3", "field case: found 3");
 	require_part(folder, "runs", "[]", "1 to 64 runs");
+	require_part(folder, "runs", "[{\"ttft.p99\": 0}]", NULL);
+	require_part(folder, "runs", "[{\"ttft.p99\": -1}]",
+		"field runs[0].ttft.p99: found -1, expected a number >= 0");
+	require_part(folder, "runs", "[{}, {\"ttft.p99\": \"5\"}]",
+		"field runs[1].ttft.p99: found \"5\", expected a number");
+	require_part(folder, "summary", SUMMARY_WITH("\"preemptions\": 1"), NULL);
+	require_part(folder, "summary", SUMMARY_WITH("\"preemptions\": \"5\""),
+		"field summary.preemptions: found \"5\", expected a number or null");
+	require_part(folder, "summary", SUMMARY_WITH("\"latency_ms\": {\"ttft\": {\"p99\": -1}}"),
+		"field summary.latency_ms.ttft.p99: found -1, expected a number >= 0");
 	require_part(folder, "runs", "{}", "1 to 64 runs");
 	require_part(folder, "runs", "[{\"requests_ns\": {\"ttft\": []}}]", "requests_ns");
 	require_part(folder, "costs", "{\"instructions\": 1e18}", NULL);

@@ -220,6 +220,26 @@ Test(gate, a_baseline_that_is_not_there_is_an_error)
 	close_folder(folder);
 }
 
+/* An empty folder would make every case NEW. */
+Test(gate, an_update_that_failed_leaves_no_baseline)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	write_suite(folder, "{\"cases\": [{\"name\": \"one\", \"trace\": \"none.jsonl\"}]}");
+	require_gate(folder, "--update", 1,
+		WORDS("1 FAILED", "no case ran, so", "/s-baseline is as it was"));
+	require_gate(folder, "", 2, WORDS("/s-baseline is not there", "--update makes it"));
+	shell(folder, "mkdir s-baseline && touch s-baseline/notes");
+	require_gate(folder, "--update", 1, WORDS("1 FAILED"));
+	require_gate(folder, "", 2, WORDS("/s-baseline has no case", "--update makes it"));
+	shell(folder, "rm s-baseline/notes && rmdir s-baseline");
+	write_suite(folder, SUITE(SMALL("one", "")));
+	require_gate(folder, "--update", 0, WORDS("1 NEW"));
+	require_gate(folder, "", 0, WORDS("1 PASS"));
+	close_folder(folder);
+}
+
 /* Steps that the baseline keeps name the first one that differs. */
 Test(gate, the_first_step_is_named_where_steps_are_kept)
 {
@@ -361,8 +381,8 @@ Test(gate, a_simulation_is_judged_by_recorded_runs)
 	write_suite(folder, RECORDED("", "makespan_s<=+1%"));
 	require_gate(folder, "--recorded @/runs", 2, WORDS("--recorded names runs that --update"));
 	require_gate(folder, "--update --keep-steps --recorded @/runs", 2, WORDS("--keep-steps"));
-	require_gate(folder, "--update --recorded @/none", 1,
-		WORDS("1 FAILED", "none/real/summary.json is not there"));
+	require_gate(
+		folder, "--update --recorded @/none", 1, WORDS("1 FAILED", "none: cannot be read"));
 	shell(folder, "cp -r runs half && sed -i 's/\"complete\"/\"failed\"/' "
 		      "half/real.2/summary.json && cp s-baseline/real.json before.json");
 	require_gate(folder, "--update --recorded @/half", 1,
@@ -379,6 +399,77 @@ Test(gate, a_simulation_is_judged_by_recorded_runs)
 		      "runs/real.2/summary.json");
 	require_gate(folder, "--update --recorded @/runs", 0, WORDS("1 NEW"));
 	require_gate(folder, "", 0, WORDS("1 PASS", "| real, its runs apart | 199."));
+	close_folder(folder);
+}
+
+/* One of three recorded runs is changed by a command, and the case refused. */
+static void require_recorded(const char *folder, const char *change, const char *words)
+{
+	shell(folder, "rm -rf s-baseline runs && mkdir runs && cp -r results/real runs/ && "
+		      "cp -r runs/real runs/real.2 && cp -r runs/real runs/real.3");
+	shell(folder, change);
+	require_gate(folder, "--update --recorded @/runs", 1, WORDS("1 FAILED", words));
+}
+
+/* What was copied in part, or is of another run, is no repeat of the first run. */
+Test(gate, recorded_runs_are_whole_and_alike)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	write_suite(folder, RECORDED("", "makespan_s<=+1%"));
+	require_gate(folder, "--update", 0, WORDS("1 NEW"));
+	require_recorded(folder, "sed -i 2d runs/real.3/requests.tsv",
+		"/real.3/requests.tsv: found 3 rows, expected the 4 of its summary.json");
+	require_recorded(folder, "sed -i '$d' runs/real/steps.tsv", "/real/steps.tsv: found ");
+	require_recorded(folder, "rm runs/real.2/steps.tsv",
+		"/real.2/steps.tsv: is not there, but the case's first run has one");
+	require_recorded(folder, "rm runs/real/steps.tsv",
+		"/real.2/steps.tsv: is there, but the case's first run has none");
+	require_recorded(folder, "rm runs/real.3/requests.tsv", "/real.3/requests.tsv: ");
+	require_recorded(
+		folder, "rm -r runs/real.2", "/real.2/summary.json is not there, but real.3 is");
+	require_recorded(
+		folder, "rm runs/real.3/summary.json", "/real.3/summary.json is not there");
+	require_recorded(folder, "mv runs/real.3 runs/real.65",
+		"/real.65: found a run of this number, expected at most 64");
+	require_recorded(folder,
+		"sed -i 's/\"xxh64\":.*/\"xxh64\": \"0\",/' runs/real.3/summary.json",
+		"/real.3/summary.json: field trace.xxh64: found \"0\", expected \"");
+	require_recorded(folder, "sed -i 's/\"seed\":.*/\"seed\": 9,/' runs/real.2/summary.json",
+		"/real.2/summary.json: field config.seed: found 9, expected 0 as in");
+	require_recorded(folder, "sed -i 's/\"seed\":/\"more\": 1, &/' runs/real.2/summary.json",
+		"/real.2/summary.json: field config.more: found 1, expected nothing as in");
+	require_recorded(folder,
+		"sed -i 's/\"submitted\":.*/\"submitted\": -4,/' runs/real/summary.json",
+		"/real/summary.json: field requests.submitted: found -4");
+	close_folder(folder);
+}
+
+/* A run of other settings, or of no clock, is not what the case simulates. */
+Test(gate, recorded_options_say_what_computes)
+{
+	static const struct {
+		const char *recorded, *words;
+	} cases[] = {
+		{"--step-time-scale 1.1", "found step_time_scale "},
+		{"--runner reference --seed=7", "s.json: case one: field recorded: found seed 7, "},
+		{"--runner reference -tp 2", "found tensor_parallel_size 2, "},
+		{"--runner reference --kv-blocks 50", "found kv_blocks 50, "},
+		{"--gpu h100-datasheet", "found --runner sim, expected one that computes"},
+		{"--runner sim", "found --runner sim, expected one that computes"},
+	};
+	char folder[TEMPORARY_PATH_BYTES], suite[512];
+
+	temporary_folder(folder);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(suite, sizeof(suite),
+			"{\"cases\": [{\"name\": \"one\", " MAKE ", \"recorded\": \"%s\"}]}",
+			cases[i].recorded);
+		write_suite(folder, suite);
+		require_gate(folder, "--update", 2, WORDS(cases[i].words));
+		shell(folder, "test ! -e s-baseline");
+	}
 	close_folder(folder);
 }
 
@@ -418,7 +509,7 @@ Test(gate, an_update_adds_what_is_missing)
 	shell(folder, "! cmp -s s-baseline/two.json two.json");
 	shell(folder, "rm s-baseline/again.json");
 	require_gate(folder, "--update --missing", 0, WORDS("1 PASS, 1 NEW;"));
-	require_gate(folder, "--update --missing", 0, WORDS("; 0."));
+	require_gate(folder, "--update --missing", 0, WORDS("\nno case was run; 0."));
 	require_gate(folder, "", 0, WORDS("3 PASS;"));
 	close_folder(folder);
 }
@@ -754,6 +845,9 @@ static const struct {
 	{"--junit s-baseline/one.json", "s-baseline/one.json"},
 	{"--against ./quire --json quire", "quire"},
 	{"--out made", "made/makes.jsonl"},
+	{"--out .", "one/requests.tsv"},
+	{"--null-runs 1 --out .", "one/requests.tsv"},
+	{"--against ./quire --out .", "one.base/steps.tsv"},
 };
 
 static const char reading_suite[] =
@@ -763,7 +857,10 @@ static const char reading_suite[] =
 	"{\"name\": \"model\", \"trace\": \"t.jsonl\", \"options\": \"--model ./model\"}, "
 	"{\"name\": \"tape\", \"trace\": \"t.jsonl\", \"options\": \"--runner tape --tape tape\"}, "
 	"{\"name\": \"makes\", \"make\": \"--requests 3 --lengths-from lengths.jsonl\"}, "
-	"{\"name\": \"takes\", \"trace\": \"made/makes.jsonl\"}]}";
+	"{\"name\": \"takes\", \"trace\": \"made/makes.jsonl\"}, "
+	"{\"name\": \"result\", \"trace\": \"one/requests.tsv\"}, "
+	"{\"name\": \"other\", \"options\": \"--gpu one.base/steps.tsv\", \"trace\": "
+	"\"t.jsonl\"}]}";
 
 Test(gate, no_output_replaces_what_only_a_run_reads)
 {
@@ -777,6 +874,8 @@ Test(gate, no_output_replaces_what_only_a_run_reads)
 		"cp mine.json other.json && ln mine.json hard.json && ln -s mine.json soft.json && "
 		"printf 'group\\treplicas\\tgpu\\na\\t1\\tother.json\\n' >fl.tsv && "
 		"printf '#!/bin/sh\\n' >quire && chmod +x quire && "
+		"mkdir one one.base && echo mine >one/requests.tsv && "
+		"echo mine >one.base/steps.tsv && "
 		"mkdir model tape made s-baseline && echo {} >model/config.json && "
 		"echo notes >tape/notes && cp t.jsonl lengths.jsonl && "
 		"cp t.jsonl made/makes.jsonl && echo {} >s-baseline/one.json");
@@ -822,6 +921,23 @@ Test(gate, no_output_replaces_another)
 	shell(folder, "GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=h.jsonl " QUIRE_EXECUTABLE
 		      " gate s.json --out results --history h.jsonl 2>err; test $? = 2 && "
 		      "grep -q 'is written to twice' err && cmp h.jsonl kept && "
+		      "test ! -e results");
+	static const char *const nowhere[] = {"--junit .", "--json nodir/x", "--markdown s.json/x",
+		"--history nodir/x", "--junit results.old/"};
+	for (size_t i = 0; i < sizeof(nowhere) / sizeof(nowhere[0]); i++) {
+		struct process_result result = shell_run(
+			folder, QUIRE_EXECUTABLE " gate s.json --out results %s", nowhere[i]);
+		const char *path = strchr(nowhere[i], ' ') + 1;
+		char expected[64];
+		snprintf(expected, sizeof(expected), "quire gate: %s: cannot be written: ", path);
+		require(result.code == 2 && strstr(result.err, expected) == result.err,
+			"%s: %d: %s", nowhere[i], result.code, result.err);
+		process_result_free(&result);
+		shell(folder, "test ! -e results");
+	}
+	shell(folder, "GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=nodir/s.md " QUIRE_EXECUTABLE
+		      " gate s.json --out results 2>err; test $? = 2 && "
+		      "grep -q 'nodir/s.md: cannot be written: No such file' err && "
 		      "test ! -e results");
 	/* one that is no history is refused as early */
 	shell(folder, "echo notes >notes; " QUIRE_EXECUTABLE

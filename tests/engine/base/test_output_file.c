@@ -168,7 +168,10 @@ static const struct {
 	{{"@/soft", "@/old"}, true},
 	{{"@/dangling", "@/new"}, false},
 	{{"/dev/null", "/dev/null"}, false},
-	{{"@/nowhere/new", "@/nowhere/new"}, false},
+	{{"@/nowhere/new", "-"}, true},
+	{{"@/old/new", "-"}, true},
+	{{"@/sub", "-"}, true},
+	{{"@", "-"}, true},
 	{{"-", "-"}, false},
 };
 
