@@ -1,11 +1,13 @@
 #include "bench/plan/replicates.h"
 
+#include "bench/plan/asked_load.h"
 #include "bench/plan/bands.h"
 #include "bench/replay/trace_reading.h"
 #include "engine/base/integer.h"
 #include "engine/base/map.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
+#include "engine/router/router.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -208,6 +210,16 @@ static bool has_answer(const struct plan *plan, const struct plan_configuration_
 	return found->has_pass && (found->has_fail || is_least_of_all(plan, state, found));
 }
 
+/* Whether the answer, which passes, is one of the load that was asked for. */
+static bool is_asked_for(const struct plan *plan, uint32_t configuration, const struct track *main,
+	const struct search_answer *found)
+{
+	const struct asked_load asked = asked_load_of(
+		plan, configuration, found->highest_pass, &main->probes[found->pass_probe].figures);
+
+	return !asked_load_is_missed(&asked);
+}
+
 static void add_configuration(struct plan *plan, uint32_t configuration)
 {
 	struct plan_configuration_state *state = &plan->states[configuration];
@@ -216,7 +228,8 @@ static void add_configuration(struct plan *plan, uint32_t configuration)
 	const struct replay_config *config = &plan->configurations[configuration].run.config;
 	uint64_t count = plan->request->replicates;
 
-	if (!has_answer(plan, state, &found) || found.fails_alone || count == 0) {
+	if (!has_answer(plan, state, &found) || found.fails_alone || count == 0 ||
+		!is_asked_for(plan, configuration, main, &found)) {
 		return;
 	}
 	struct track_options options = {
@@ -317,8 +330,13 @@ static void say_sampling(struct text *text, const struct plan *plan,
 		text_add(text, "; no lower end: they vary by more than the answer");
 	}
 	if (!answer->sampling.interval.high.has_value) {
-		text_add(text, "; no upper end: for too many of them nothing that was searched is "
-			       "enough");
+		text_add(text, "; no upper end: for too many of them nothing that was searched ");
+		if (plan->knob == KNOB_REPLICAS) {
+			const struct replay_config *config =
+				&plan->configurations[state->index].run.config;
+			text_format(text, "behind --router %s ", router_at(config->router)->name);
+		}
+		text_add(text, "is enough");
 	}
 	if (is_short) {
 		text_format(text,
@@ -511,12 +529,14 @@ void replicates_answer(const struct plan *plan, uint32_t configuration, struct p
 	struct text *sampling, struct text *model)
 {
 	const struct plan_configuration_state *state = &plan->states[configuration];
-	const struct search_answer found = search_answer(plan->tracks[state->main]->search);
+	const struct track *main = plan->tracks[state->main];
+	const struct search_answer found = search_answer(main->search);
 
 	answer->sampling.method = "none";
 	if (state->replicate_first == 0) {
 		if (found.is_complete && found.has_pass && !found.fails_alone &&
-			plan->request->replicates > 0) {
+			plan->request->replicates > 0 &&
+			is_asked_for(plan, configuration, main, &found)) {
 			text_add(sampling, "not told: the answer is a bound");
 			answer->sampling.text = sampling->bytes;
 		}

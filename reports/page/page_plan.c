@@ -280,8 +280,10 @@ static void add_stretches(struct text *page, const struct plan_answer *answer)
 	for (uint32_t i = 0; i < answer->stretch_count; i++) {
 		text_add(page, i == 0 ? "<li>Not every lower load passes: " : "; ");
 		page_load(page, answer, answer->stretches[i].from);
-		text_add(page, " to ");
-		page_load(page, answer, answer->stretches[i].to);
+		if (answer->stretches[i].to > answer->stretches[i].from) {
+			text_add(page, " to ");
+			page_load(page, answer, answer->stretches[i].to);
+		}
 		text_add(page, " fails");
 	}
 	text_add(page, answer->stretch_count > 0 ? ".</li>\n" : "");

@@ -785,8 +785,8 @@ Test(plan, numbers_of_replicas_that_fail_are_told_from_the_lowest_up)
 	const char *rest = said;
 	for (uint32_t i = 0; i < plan.answer.stretch_count; i++) {
 		const struct plan_stretch *stretch = &plan.answer.stretches[i];
-		snprintf(note, sizeof(note), "note: replicas %g to %g fails although",
-			stretch->from, stretch->to);
+		snprintf(note, sizeof(note), "note: replicas %g fails although", stretch->from);
+		require(stretch->from == stretch->to, "%g to %g", stretch->from, stretch->to);
 		rest = strstr(rest, note);
 		require(rest != NULL, "no \"%s\" at its place in\n%s", note, said);
 		require((uint64_t)stretch->from % 2 == 0, "%g replicas fail", stretch->from);
@@ -1621,11 +1621,116 @@ Test(plan, sessions_that_a_load_squeezes_are_noted)
 			"--replicates 0");
 	require(strstr(text, "of the turns") == NULL, "%s", text);
 	free(text);
-	text = quire(0, "plan @/sessions.jsonl --slo-ttft-ms 60000 --target-rate 40 "
+	text = quire(1, "plan @/sessions.jsonl --slo-ttft-ms 60000 --target-rate 40 "
 			"--sessions closed --replicates 0");
 	require(strstr(text, "of the turns") == NULL, "%s", text);
-	require(strstr(text, "requests/s that are asked for arrive") != NULL, "%s", text);
 	free(text);
+}
+
+/* Sessions of two turns that begin over 10 s, and whose second turns come long behind. */
+static void write_late_turns(void)
+{
+	struct text trace = {0};
+
+	for (uint32_t turn = 0; turn < 2; turn++) {
+		for (uint32_t i = 0; i < 100; i++) {
+			text_format(&trace,
+				"{\"timestamp\": %u, \"input_length\": %u, \"output_length\": 400, "
+				"\"session_id\": \"%u\"}\n",
+				100 * i + 40000 * turn, 100 + 100 * turn, i);
+		}
+	}
+	temporary_write(folder, "late.jsonl", trace.bytes, NULL);
+	text_deinit(&trace);
+}
+
+/* A target that does not come has no answer: neither in the sentence nor in the file. What fails at
+   less load fails at more. */
+Test(plan, a_target_that_does_not_arrive_has_no_answer)
+{
+	struct plan_file plan;
+
+	write_late_turns();
+	char *text = quire(1, "plan @/late.jsonl --slo-ttft-ms 60000 --sessions closed "
+			      "--target-speedup 1000 --replicates 8 --out @/missed");
+	require(strncmp(text, "not known: only ", 16) == 0, "%s", text);
+	require(strstr(text, "requests/s that are asked for arrive: with --sessions closed") !=
+			NULL,
+		"%s", text);
+	require(strstr(text, "--replicas 1 passes what arrives") != NULL, "%s", text);
+	free(text);
+	open_plan(&plan, "missed");
+	require(!plan_answer_pass(&plan.answer).has_value && !plan.answer.is_bound,
+		"%s has an answer", plan.answer.sentence);
+	for (uint64_t i = 0; i < plan.probe_count; i++) {
+		require(plan.probes[i].purpose != PROBE_SAMPLING, "it has error bars");
+	}
+	plan_file_close(&plan);
+	text = quire(0, "plan @/late.jsonl --slo-ttft-ms 60000 --sessions closed "
+			"--target-speedup 1 --replicates 0");
+	require(strstr(text, "asked for") == NULL, "%s", text);
+	free(text);
+}
+
+/* With closed sessions the rate is a mean that sessions lower, and --rate is of sessions: a target
+   of requests/s begins half as many of these, of two turns each. */
+Test(plan, closed_sessions_bring_a_mean)
+{
+	write_late_turns();
+	char *text = quire(0, "plan @/late.jsonl --slo-ttft-ms 20 --sessions closed "
+			      "--replicates 0");
+	require(strstr(text, " as a mean over the whole run (--speedup ") != NULL, "%s", text);
+	require(strstr(text, "note: only ") != NULL, "%s", text);
+	free(text);
+	text = quire(0, "plan @/late.jsonl --slo-ttft-ms 60000 --sessions closed --target-rate 1 "
+			"--replicates 0 --out @/rate");
+	require(strstr(text, "--rate is of sessions, of 2 requests each on average") != NULL, "%s",
+		text);
+	free(text);
+	struct plan_file plan;
+	open_plan(&plan, "rate");
+	require(strstr(run_that_passes(&plan, 0)->options, "--rate 0.5 ") != NULL, "%s",
+		run_that_passes(&plan, 0)->options);
+	plan_file_close(&plan);
+}
+
+/* What is drawn may be another load by chance: 2 % are told, and 10 % less is no answer. */
+Test(plan, a_drawn_load_that_differs_is_told)
+{
+	static const struct {
+		uint32_t requests, seed;
+		int code;
+		const char *words;
+	} cases[] = {{4000, 1, 0, NULL},
+		{4000, 3, 0,
+			"note: only 19.56 of the 20 requests/s that are asked for arrive: "
+			"the times of 4,000 requests are drawn"},
+		{300, 2, 1, "not known: only 17.68 of the 20 requests/s"},
+		{60, 1, 0, "note: 23.11 requests/s arrive where 20 are asked for: "}};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = quire(cases[i].code,
+			"plan --input 100 --output 2 --requests %u --seed %u --slo-ttft-ms 9000 "
+			"--target-rate 20 --replicates 0",
+			cases[i].requests, cases[i].seed);
+		bool is_told = strstr(text, "asked for") != NULL;
+		require(is_told == (cases[i].words != NULL), "%s", text);
+		require(!is_told || strstr(text, cases[i].words) != NULL, "%s", text);
+		free(text);
+	}
+}
+
+/* The first requests of a closed loop come all at once, which --warmup leaves out. */
+Test(plan, the_start_of_a_closed_loop_is_noted)
+{
+	for (uint32_t warmup = 0; warmup < 2; warmup++) {
+		char *text = quire(0,
+			"plan --input 200 --output 20 --requests 300 --slo-ttft-ms 60 --vary "
+			"concurrency --warmup %u --replicates 0",
+			warmup);
+		require((strstr(text, "begin at time 0") != NULL) == (warmup == 0), "%s", text);
+		free(text);
+	}
 }
 
 /* The last requests are served behind the trace's end; goodput and cost are of the load that is
