@@ -328,6 +328,9 @@ void plan_print(struct text *text, const struct answers *answers)
 		return;
 	}
 	print_details(text, &plan->states[best], own, knobs[plan->knob].is_least);
+	if (plan->request->made_by != NULL) {
+		text_format(text, "  trace     %s\n", plan->request->made_by);
+	}
 	print_arrivals(text, plan, &plan->configurations[best].run.config);
 	print_asked(text, own);
 	print_start(text, plan, own, &plan->configurations[best].run.config);

@@ -7,7 +7,6 @@
 #include "engine/base/map.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
-#include "engine/router/router.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -334,7 +333,10 @@ static void say_sampling(struct text *text, const struct plan *plan,
 		if (plan->knob == KNOB_REPLICAS) {
 			const struct replay_config *config =
 				&plan->configurations[state->index].run.config;
-			text_format(text, "behind --router %s ", router_at(config->router)->name);
+			char router[REPLAY_VALUE_BYTES];
+			text_format(text, "behind --router %s ",
+				replay_config_value(config,
+					option_table_find(&replay_options, "router"), router));
 		}
 		text_add(text, "is enough");
 	}

@@ -354,6 +354,11 @@ static void add_run_line(struct text *page, const struct plan_file *plan)
 	add_value(page, NUMBER_COUNT, plan->trace_requests);
 	text_add(
 		page, word_of_count((uint64_t)plan->trace_requests.value, " request", " requests"));
+	if (plan->made_by[0] != '\0') {
+		text_add(page, ", made by <code>");
+		text_add_escaped(page, plan->made_by);
+		text_add(page, "</code>");
+	}
 	text_add(page, plan->is_calibrated ? "</p>\n"
 					   : " <span class=\"badge\">uncalibrated</span></p>\n");
 }

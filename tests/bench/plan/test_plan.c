@@ -1864,6 +1864,55 @@ Test(plan, makes_its_own_trace)
 	require_refusal("plan @/made.jsonl --input 20 --slo-ttft-ms 30", "one of them");
 }
 
+/* A plan of a described load says the command that makes it again, with the rate as what it is. */
+Test(plan, a_described_load_can_be_made_again)
+{
+	static const struct {
+		const char *options, *rate;
+	} cases[] = {{"--preset chat --rate 6 --requests 300 --seed 3", " --session-rate 6 "},
+		{"--preset chat --session-rate 6 --requests 300 --seed 3", " --session-rate 6 "},
+		{"--preset chat --requests 300 --arrivals gamma --burstiness 0.5 --think 2.5",
+			" --session-rate 1.4 "},
+		{"--input 20:400 --output 2:60 --prefix 256:3 --requests 300 "
+		 "--trace-block-size 128",
+			" --rate 1 "},
+		{"--preset rag --requests 300 --input lognormal:90:0.5 --rate 3", " --rate 3 "}};
+	static const char *const rest = "--slo-ttft-ms 30 --slo-tpot-ms 9 --replicates 0";
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct plan_file plans[2];
+		char made[24], again[24];
+		snprintf(made, sizeof(made), "described%u", i);
+		snprintf(again, sizeof(again), "again%u", i);
+		char *text = quire(0, "plan %s %s --out @/%s", cases[i].options, rest, made);
+		open_plan(&plans[0], made);
+		const char *command = plans[0].made_by;
+		require(strstr(text, command) != NULL && command[0] != '\0', "%s", text);
+		require(strstr(command, cases[i].rate) != NULL, "%s", command);
+		const char *out = strstr(command, "--out made.jsonl");
+		require(strncmp(command, "quire ", 6) == 0 && out != NULL, "%s", command);
+		free(text);
+		free(quire(0, "%.*s--out @/made.jsonl", (int)(out - command - 6), command + 6));
+		free(quire(0, "plan @/made.jsonl %s --out @/%s", rest, again));
+		open_plan(&plans[1], again);
+		require_equal(plans[1].made_by[0], '\0');
+		char *bytes[2];
+		for (uint32_t k = 0; k < 2; k++) {
+			struct json_object trace;
+			struct error error = {0};
+			json_object(&plans[k].root, "trace", &trace, &error);
+			bytes[k] = cJSON_GetObjectItem(trace.node, "xxh64")->valuestring;
+		}
+		require(strcmp(bytes[0], bytes[1]) == 0, "%s: %s and %s", command, bytes[0],
+			bytes[1]);
+		plan_file_close(&plans[0]);
+		plan_file_close(&plans[1]);
+	}
+	require_refusal("plan --preset chat --rate 6 --session-rate 6 --slo-ttft-ms 30",
+		"--rate is of requests and --session-rate of sessions: give one of them");
+	require_refusal("plan @/made.jsonl --session-rate 6 --slo-ttft-ms 30", "one of them");
+}
+
 /* The load is described, so replicates are made from other seeds, and not drawn from one trace. */
 Test(plan, replicates_of_a_described_load_are_made_anew)
 {
