@@ -25,20 +25,23 @@ static const struct knob {
 } knobs[] = {
 	{"speedup", "Speedup", "", AXIS_LOAD},
 	{"rate", "Request rate", "requests/s", AXIS_LOAD},
+	{"rate", "Session rate", PLAN_UNIT_SESSIONS, AXIS_LOAD},
 	{"concurrency", "Requests in the system", "", AXIS_LOAD},
 	{"kv-blocks", "KV blocks", "", AXIS_KV_BLOCKS},
 	{"replicas", "Replicas", "", AXIS_REPLICAS},
 	{"", "Load", "", AXIS_LOAD},
 };
 
-static const struct knob *knob_of(const char *vary)
+static const struct knob *knob_of(const struct plan_answer *answer)
 {
 	const struct knob *knob = knobs;
 
-	while (knob->vary[0] != '\0' && strcmp(knob->vary, vary) != 0) {
+	while (knob->vary[0] != '\0' && strcmp(knob->vary, answer->vary) != 0) {
 		knob++;
 	}
-	return knob;
+	return strcmp(answer->unit, PLAN_UNIT_SESSIONS) == 0 && strcmp(knob->vary, "rate") == 0
+		       ? knob + 1
+		       : knob;
 }
 
 static void set_value(struct plot *plot, const char *name, struct result_value value)
@@ -92,7 +95,7 @@ static double lost_of(const struct plan_file *plan)
 static void fill_load_plot(struct plot *plot, const struct plan_file *plan)
 {
 	const struct plan_answer *answer = &plan->answer;
-	const struct knob *knob = knob_of(answer->vary);
+	const struct knob *knob = knob_of(answer);
 	struct table_writer *table = memory_take(1, sizeof(*table));
 
 	plot_set_text(plot, "knob", knob->title);
@@ -305,7 +308,7 @@ static enum status add_plots(struct sheet *sheet, const struct plan_file *plan,
 		{"plan_attained.gp", "plan-attained", AGAINST("Requests finished"), OF_RUN, OF_RUN},
 		LATENCY_PLOT, GOODPUT("finished")};
 	const struct load_plot *rows = plan_has_request_limits(plan) ? of_limits : of_finished;
-	const uint32_t axis = knob_of(plan->answer.vary)->axis;
+	const uint32_t axis = knob_of(&plan->answer)->axis;
 	struct page_plot pareto = {.name = "plan-pareto",
 		.title = "Throughput of a GPU against speed of a user",
 		.curves = curves,

@@ -32,7 +32,7 @@ static const struct probe_figures *alone_of(const struct track *track)
 }
 
 static void set_loads(struct configuration_answer *own, const struct plan *plan,
-	const struct search_answer *found)
+	const struct replay_config *config, const struct search_answer *found)
 {
 	struct plan_answer *answer = &own->answer;
 	bool is_least = knobs[plan->knob].is_least;
@@ -47,7 +47,9 @@ static void set_loads(struct configuration_answer *own, const struct plan *plan,
 	answer->is_bound = has_pass && found->is_bound && !(is_least && found->is_complete);
 	answer->is_least = is_least;
 	answer->vary = knobs[plan->knob].name;
-	answer->unit = knobs[plan->knob].unit;
+	answer->unit = plan->knob == KNOB_RATE && config->sessions == SESSIONS_CLOSED
+			       ? PLAN_UNIT_SESSIONS
+			       : knobs[plan->knob].unit;
 	for (uint32_t i = 0; i < found->stretch_count; i++) {
 		answer->stretches[i] =
 			(struct plan_stretch){knob_value(plan->knob, found->stretches[i].from),
@@ -501,7 +503,7 @@ static void answer_configuration(struct answers *answers, uint32_t index)
 		own->is_found ? (uint64_t)plan_gpus(state->gpus, (double)own->pass->replicas) : 0;
 	own->is_limited = own->is_found && !found.has_fail && found.is_complete &&
 			  state->limit != LIMIT_NONE && found.highest_pass == found.hardest;
-	set_loads(own, plan, &found);
+	set_loads(own, plan, &plan->configurations[index].run.config, &found);
 	if (own->is_found) {
 		set_run(own, plan, own->pass);
 	}

@@ -57,8 +57,10 @@ static void print_probe(
 	text_format(text, "  %s\n", figures->passes ? "passes" : "fails");
 }
 
-static void print_probes(struct text *text, const struct plan *plan, const struct track *track)
+static void print_probes(
+	struct text *text, const struct plan *plan, const struct configuration_answer *own)
 {
+	const struct track *track = own->track;
 	const struct search_answer found = search_answer(track->search);
 	const struct track_probe **list = memory_take(track->count + 1, sizeof(*list));
 	size_t count = 0;
@@ -73,7 +75,8 @@ static void print_probes(struct text *text, const struct plan *plan, const struc
 		"requests/s", "attained", "goodput", "ttft p99 ms", "tpot p99 ms", "e2e p99 ms",
 		"used");
 	for (size_t i = 0; i < count; i++) {
-		print_probe(text, plan, list[i], list[i]->probe.number == found.pass_probe);
+		print_probe(text, plan, list[i],
+			own->is_found && list[i]->probe.number == found.pass_probe);
 	}
 	free((void *)list);
 }
@@ -341,6 +344,6 @@ void plan_print(struct text *text, const struct answers *answers)
 	if (own->short_trace.byte_count > 0) {
 		text_format(text, "note: %s\n", own->short_trace.bytes);
 	}
-	print_probes(text, plan, plan->tracks[plan->states[best].main]);
+	print_probes(text, plan, own);
 	print_configurations(text, answers);
 }

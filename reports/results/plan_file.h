@@ -55,6 +55,9 @@ enum {
 
 /* ---- an answer ---- */
 
+/* The unit of a rate with --sessions closed. */
+#define PLAN_UNIT_SESSIONS "sessions/s"
+
 /* sentence: the whole answer for a manager. vary: speedup, rate, concurrency, kv-blocks or
    replicas. unit: of its values, "" for a factor. binding: ttft, tpot, e2e, rejections, queue,
    overload or a metric; binding_text: what that is and which option would help. why_not_more: one

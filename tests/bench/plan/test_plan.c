@@ -1672,6 +1672,14 @@ Test(plan, a_target_that_does_not_arrive_has_no_answer)
 	free(text);
 }
 
+static char *read_page(const char *name)
+{
+	char path[PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return file_read(path, NULL);
+}
+
 /* With closed sessions the rate is a mean that sessions lower, and --rate is of sessions: a target
    of requests/s begins half as many of these, of two turns each. */
 Test(plan, closed_sessions_bring_a_mean)
@@ -1687,7 +1695,18 @@ Test(plan, closed_sessions_bring_a_mean)
 	require(strstr(text, "--rate is of sessions, of 2 requests each on average") != NULL, "%s",
 		text);
 	free(text);
+	text = quire(0, "plan @/late.jsonl --slo-ttft-ms 20 --sessions closed --vary rate "
+			"--replicates 0 --out @/sessions");
+	free(text);
 	struct plan_file plan;
+	open_plan(&plan, "sessions");
+	cr_assert_str_eq(plan.answer.unit, PLAN_UNIT_SESSIONS);
+	plan_file_close(&plan);
+	free(quire(0, "report @/sessions --out @/sessions.html"));
+	char *page = read_page("sessions.html");
+	require(strstr(page, "Session rate") != NULL && strstr(page, "Request rate") == NULL,
+		"another axis");
+	free(page);
 	open_plan(&plan, "rate");
 	require(strstr(run_that_passes(&plan, 0)->options, "--rate 0.5 ") != NULL, "%s",
 		run_that_passes(&plan, 0)->options);
