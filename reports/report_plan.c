@@ -25,20 +25,23 @@ static const struct knob {
 } knobs[] = {
 	{"speedup", "Speedup", "", AXIS_LOAD},
 	{"rate", "Request rate", "requests/s", AXIS_LOAD},
+	{"rate", "Session rate", PLAN_UNIT_SESSIONS, AXIS_LOAD},
 	{"concurrency", "Requests in the system", "", AXIS_LOAD},
 	{"kv-blocks", "KV blocks", "", AXIS_KV_BLOCKS},
 	{"replicas", "Replicas", "", AXIS_REPLICAS},
 	{"", "Load", "", AXIS_LOAD},
 };
 
-static const struct knob *knob_of(const char *vary)
+static const struct knob *knob_of(const struct plan_answer *answer)
 {
 	const struct knob *knob = knobs;
 
-	while (knob->vary[0] != '\0' && strcmp(knob->vary, vary) != 0) {
+	while (knob->vary[0] != '\0' && strcmp(knob->vary, answer->vary) != 0) {
 		knob++;
 	}
-	return knob;
+	return strcmp(answer->unit, PLAN_UNIT_SESSIONS) == 0 && strcmp(knob->vary, "rate") == 0
+		       ? knob + 1
+		       : knob;
 }
 
 static void set_value(struct plot *plot, const char *name, struct result_value value)
@@ -92,7 +95,7 @@ static double lost_of(const struct plan_file *plan)
 static void fill_load_plot(struct plot *plot, const struct plan_file *plan)
 {
 	const struct plan_answer *answer = &plan->answer;
-	const struct knob *knob = knob_of(answer->vary);
+	const struct knob *knob = knob_of(answer);
 	struct table_writer *table = memory_take(1, sizeof(*table));
 
 	plot_set_text(plot, "knob", knob->title);
@@ -261,36 +264,51 @@ static uint32_t name_configurations(
 	"Up is cheaper, to the right is faster. The line joins the configurations of which no "    \
 	"other is better at both; numbers are ranks, those of near points beside the first."
 
-#define OF_SUBMITTED                                                                               \
-	"Of all requests that were submitted. The bars are 95 % Wilson intervals; the scale "      \
-	"stretches the last percent."
+#define SHARES "The bars are 95 % Wilson intervals; the scale stretches the last percent."
 #define SHADES                                                                                     \
 	" The shades are the intervals of the answer: of sampling, and of the model of step "      \
 	"times."
+
+#define LATENCY_PLOT                                                                               \
+	{                                                                                          \
+		"plan_latency.gp", "plan-latency", AGAINST("Latency"),                             \
+			"Where a curve turns up, requests begin to wait for each other." SHADES,   \
+			"Where a curve has come down, requests hardly wait for each other." SHADES \
+	}
+
+/* which: "were within the SLO" */
+#define GOODPUT(which)                                                                             \
+	{                                                                                          \
+		"plan_goodput.gp", "plan-goodput", AGAINST("Goodput"),                             \
+			"Requests a second that " which ", of those that were offered. Where the " \
+			"curve leaves that of the offered ones, more load serves fewer users.",    \
+			"Requests a second that " which ", of those that were offered. Where the " \
+			"curve has reached that of the offered ones, more serves no more users."   \
+	}
+
+/* reading_least: where more makes it easier. */
+struct load_plot {
+	const char *script, *name, *titles[AXIS_COUNT], *reading, *reading_least;
+};
+
+#define OF_SUBMITTED "Of all requests that were submitted. " SHARES
+#define OF_RUN "No request has a limit of its own: the SLO is of figures of the run. " SHARES
+
+enum { LOAD_PLOTS = 3 };
 
 /* curves: (curve_count) names of the configurations. */
 static enum status add_plots(struct sheet *sheet, const struct plan_file *plan,
 	const char *const *curves, uint32_t curve_count, struct error *error)
 {
-	/* reading_least: where more makes it easier. */
-	static const struct {
-		const char *script, *name, *titles[AXIS_COUNT], *reading, *reading_least;
-	} rows[] = {
+	static const struct load_plot of_limits[LOAD_PLOTS] = {
 		{"plan_attained.gp", "plan-attained", AGAINST("Requests within the SLO"),
 			OF_SUBMITTED, OF_SUBMITTED},
-		{"plan_latency.gp", "plan-latency", AGAINST("Latency"),
-			"Where a curve turns up, requests begin to wait for each other." SHADES,
-			"Where a curve has come down, requests hardly wait for each other." SHADES},
-		{"plan_goodput.gp", "plan-goodput", AGAINST("Goodput"),
-			"Requests a second that were within the SLO, of those that were offered. "
-			"Where the curve leaves that of the offered ones, more load serves fewer "
-			"users.",
-			"Requests a second that were within the SLO, of those that were offered. "
-			"Where the curve has reached that of the offered ones, more serves no "
-			"more users."},
-	};
-	static const char *const finished[AXIS_COUNT] = AGAINST("Requests finished");
-	const uint32_t axis = knob_of(plan->answer.vary)->axis;
+		LATENCY_PLOT, GOODPUT("were within the SLO")};
+	static const struct load_plot of_finished[LOAD_PLOTS] = {
+		{"plan_attained.gp", "plan-attained", AGAINST("Requests finished"), OF_RUN, OF_RUN},
+		LATENCY_PLOT, GOODPUT("finished")};
+	const struct load_plot *rows = plan_has_request_limits(plan) ? of_limits : of_finished;
+	const uint32_t axis = knob_of(&plan->answer)->axis;
 	struct page_plot pareto = {.name = "plan-pareto",
 		.title = "Throughput of a GPU against speed of a user",
 		.curves = curves,
@@ -298,17 +316,9 @@ static enum status add_plots(struct sheet *sheet, const struct plan_file *plan,
 		.reading = PARETO_READING};
 	struct plot *plot;
 
-	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		bool is_of_finished = i == 0 && !plan_has_request_limits(plan);
+	for (uint32_t i = 0; i < LOAD_PLOTS; i++) {
 		struct page_plot shown = {.name = rows[i].name, .title = rows[i].titles[axis]};
 		shown.reading = plan->answer.is_least ? rows[i].reading_least : rows[i].reading;
-		if (is_of_finished) {
-			shown.title = finished[axis];
-			shown.reading =
-				"No request has a limit of its own: the SLO is of figures of the "
-				"run. The bars are 95 % Wilson intervals; the scale stretches the "
-				"last percent.";
-		}
 		TRY(sheet_add(sheet, &shown, rows[i].script, &plot, error));
 		fill_load_plot(plot, plan);
 	}

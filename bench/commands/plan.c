@@ -108,8 +108,11 @@ static const struct option options[] = {
 	{"output", OPTION_TEXT, MADE(output), .argument = "LEN", .help = "output tokens"},
 	{"prefix", OPTION_TEXT, MADE(prefix), .argument = "TOKENS:COUNT[,...]",
 		.help = "tree of prefixes in front of every prompt"},
-	{"turns", OPTION_TEXT, MADE(turns), .argument = "LEN",
-		.help = "turns of a session; --rate is then of sessions"},
+	{"turns", OPTION_TEXT, MADE(turns), .argument = "LEN", .help = "turns of a session"},
+	{"session-rate", OPTION_MILLIONTHS, MADE(session_rate), .argument = "R", .minimum = 1,
+		.maximum = MILLION * MILLION,
+		.help = "sessions that begin a second, where they have turns; --rate is then the "
+			"same, and --vary rate and --target-rate are of requests"},
 	{"follow-up", OPTION_TEXT, MADE(follow_up), .argument = "LEN",
 		.help = "new prompt tokens of later turns; default: as --input"},
 	{"think", OPTION_MILLIONTHS, MADE(think), MADE(has_think), .argument = "S", .unit = "s",
@@ -255,6 +258,7 @@ static enum status run(struct command_line *line, struct error *error)
 	struct plan_maker maker = {.options = &command->made, .config = request->run.config};
 	const struct trace_maker traces = {maker_open, maker_path, maker_close, &maker};
 	struct made_trace made = {.path = ""};
+	struct text made_by = {0};
 	bool has_trace = line->positional_count > 0;
 	bool is_made = made_trace_is_wanted(&command->made);
 
@@ -271,9 +275,11 @@ static enum status run(struct command_line *line, struct error *error)
 	request->run.progress = progress_mode_of_stderr();
 	enum status status = STATUS_OK;
 	if (is_made) {
+		made_trace_add_command(&command->made, &request->run.config, &made_by);
 		status = made_trace_open(&made, &command->made, &request->run.config, error);
 	}
 	request->maker = is_made ? &traces : NULL;
+	request->made_by = made_by.bytes;
 	request->run.trace_path = is_made ? made.path : line->positionals[0];
 	if (status == STATUS_OK) {
 		status = run_plan(request, error);
@@ -282,6 +288,7 @@ static enum status run(struct command_line *line, struct error *error)
 		runner_tell_idle_options(&request->run.config);
 	}
 	made_trace_close(&made);
+	text_deinit(&made_by);
 	return status;
 }
 

@@ -31,22 +31,25 @@ static const struct probe_figures *alone_of(const struct track *track)
 	return NULL;
 }
 
-static void set_loads(
-	struct plan_answer *answer, const struct plan *plan, const struct search_answer *found)
+static void set_loads(struct configuration_answer *own, const struct plan *plan,
+	const struct replay_config *config, const struct search_answer *found)
 {
+	struct plan_answer *answer = &own->answer;
 	bool is_least = knobs[plan->knob].is_least;
-	struct result_value pass =
-		value_of(found->has_pass, knob_value(plan->knob, found->highest_pass));
+	bool has_pass = found->has_pass && !own->is_missed;
+	struct result_value pass = value_of(has_pass, knob_value(plan->knob, found->highest_pass));
 	struct result_value fail =
 		value_of(found->has_fail, knob_value(plan->knob, found->lowest_fail));
 
 	*(is_least ? &answer->lowest_pass : &answer->highest_pass) = pass;
 	*(is_least ? &answer->highest_fail : &answer->lowest_fail) = fail;
 	/* One replica or one block is the least there can be, so it is no bound. */
-	answer->is_bound = found->is_bound && !(is_least && found->is_complete);
+	answer->is_bound = has_pass && found->is_bound && !(is_least && found->is_complete);
 	answer->is_least = is_least;
 	answer->vary = knobs[plan->knob].name;
-	answer->unit = knobs[plan->knob].unit;
+	answer->unit = plan->knob == KNOB_RATE && config->sessions == SESSIONS_CLOSED
+			       ? PLAN_UNIT_SESSIONS
+			       : knobs[plan->knob].unit;
 	for (uint32_t i = 0; i < found->stretch_count; i++) {
 		answer->stretches[i] =
 			(struct plan_stretch){knob_value(plan->knob, found->stretches[i].from),
@@ -160,13 +163,18 @@ static void add_who(struct text *text, const struct plan_configuration_state *st
 	text_add(text, state->profile);
 }
 
-static void add_carried(struct text *text, const struct probe_figures *figures)
+static void add_carried(struct text *text, const struct configuration_answer *own)
 {
+	const struct probe_figures *figures = own->pass;
+
 	text_add_number(text, NUMBER_RATE, true,
 		figures->has_offered ? figures->offered_per_s : figures->finished_per_s);
 	text_add(text, " requests/s");
 	if (is_short(figures)) {
 		text_format(text, " for %.3g s", figures->arrival_span_ms / 1e3);
+	}
+	if (asked_load_is_mean(&own->asked)) {
+		text_add(text, " as a mean over the whole run");
 	}
 }
 
@@ -180,12 +188,12 @@ static void add_found(struct text *text, const struct plan *plan,
 		text_add_count(text, own->gpus, "GPU) of ", "GPUs) of ");
 		text_format(text, "%s on %s %s ", state->model, state->gpu,
 			word_of_count(found->highest_pass, "carries", "carry"));
-		add_carried(text, own->pass);
+		add_carried(text, own);
 	} else if (plan->knob == KNOB_KV_BLOCKS) {
 		text_add_count(text, found->highest_pass, "KV block of ", "KV blocks of ");
 		text_add_count(text, state->block_size, "token ", "tokens ");
 		text_add(text, word_of_count(found->highest_pass, "carries ", "carry "));
-		add_carried(text, own->pass);
+		add_carried(text, own);
 		text_add(text, " with ");
 		add_who(text, state, own->pass);
 	} else {
@@ -201,7 +209,7 @@ static void add_found(struct text *text, const struct plan *plan,
 			text_add_count(text, found->highest_pass, "request at a time, ",
 				"requests at a time, ");
 		}
-		add_carried(text, own->pass);
+		add_carried(text, own);
 	}
 	if (plan->knob != KNOB_REPLICAS || plan->request->spare == 0) {
 		add_option(text, plan, found->highest_pass);
@@ -263,6 +271,14 @@ static void add_none(struct text *text, const struct answers *answers,
 {
 	const struct plan *plan = answers->plan;
 
+	if (own->is_missed) {
+		text_add(text, "not known: ");
+		asked_load_add_text(text, &own->asked);
+		text_add(text, "; ");
+		add_load(text, plan, found->highest_pass);
+		text_add(text, " passes what arrives");
+		return;
+	}
 	if (!found->is_complete) {
 		text_add(text, plan->is_interrupted ? "not known: no run that passes was found "
 						      "before the interrupt"
@@ -422,7 +438,9 @@ static void set_early(struct configuration_answer *own, const struct plan *plan,
 		"about %.0f %% of the turns behind a session's first come sooner than half of all "
 		"answers take: this load squeezes sessions, where more traffic would be more of "
 		"them and hit less, so the answer may be too good; plan a trace of more sessions "
-		"(quire trace make --session-rate), or with --sessions closed",
+		"(quire trace make --session-rate), or with --sessions closed, whose rate is a "
+		"mean "
+		"over the whole run with its end",
 		100 * share);
 }
 
@@ -471,7 +489,12 @@ static void answer_configuration(struct answers *answers, uint32_t index)
 	struct configuration_answer *own = &answers->list[index];
 	const struct probe_figures *binding;
 
-	own->is_found = found.has_pass && !found.fails_alone;
+	if (found.has_pass && !found.fails_alone) {
+		own->asked = asked_load_of(
+			plan, index, found.highest_pass, figures_at(track, found.pass_probe));
+		own->is_missed = asked_load_is_missed(&own->asked);
+		own->is_found = !own->is_missed;
+	}
 	own->pass = own->is_found ? figures_at(track, found.pass_probe) : NULL;
 	own->fail = figures_at(track, found.fail_probe);
 	own->alone = alone_of(track);
@@ -480,7 +503,7 @@ static void answer_configuration(struct answers *answers, uint32_t index)
 		own->is_found ? (uint64_t)plan_gpus(state->gpus, (double)own->pass->replicas) : 0;
 	own->is_limited = own->is_found && !found.has_fail && found.is_complete &&
 			  state->limit != LIMIT_NONE && found.highest_pass == found.hardest;
-	set_loads(&own->answer, plan, &found);
+	set_loads(own, plan, &plan->configurations[index].run.config, &found);
 	if (own->is_found) {
 		set_run(own, plan, own->pass);
 	}

@@ -1,6 +1,7 @@
 #ifndef BENCH_PLAN_ANSWER_H
 #define BENCH_PLAN_ANSWER_H
 
+#include "bench/plan/asked_load.h"
 #include "bench/plan/plan.h"
 #include "reports/results/plan_file.h"
 
@@ -11,12 +12,14 @@ struct configuration_answer {
 	struct plan_answer answer; /* its texts are those below, or constants */
 	struct text sentence, binding_text, why_not_more, short_trace, early_turns, sampling, model;
 	const struct track *track; /* its main one */
-	bool is_found;		   /* a load passes */
+	bool is_found;		   /* a load passes, and it is the one that was asked for */
+	bool is_missed;		   /* one passes, and it is not that one (asked_load.h) */
 	bool is_limited;	   /* none fails, and harder ones would change nothing */
 	/* runs at the answer, at the load that fails next to it, and of a request at a time; NULL:
 	   none */
 	const struct probe_figures *pass, *fail, *alone;
-	uint64_t gpus; /* of all replicas at the answer; 0: there is none */
+	struct asked_load asked; /* of the load that passes */
+	uint64_t gpus;		 /* of all replicas at the answer; 0: there is none */
 
 	/* at the answer; of one that is found */
 	struct result_value goodput_per_gpu, throughput_per_gpu, speed_per_user, utilisation;

@@ -174,6 +174,22 @@ void binding_add_rejections(struct text *text, const struct probe_figures *figur
 	}
 }
 
+/* What explains the miss: of a limit on a latency of the run that of the same latency of requests.
+   Between tokens nobody waits in the queue, and an overloaded engine's waits are there. */
+static enum cause cause_of(const struct objective *objective, const struct probe_figures *figures)
+{
+	if (figures->judged.miss == MISS_ATTAINED) {
+		return largest(figures);
+	}
+	if (figures->judged.miss != MISS_LIMIT) {
+		return CAUSE_TTFT;
+	}
+	const char *name = objective->limits[figures->judged.limit].metric->name;
+	return strncmp(name, "tpot.", 5) == 0 || strncmp(name, "itl.", 4) == 0 ? CAUSE_TPOT
+	       : strncmp(name, "e2e.", 4) == 0				       ? CAUSE_E2E
+									       : CAUSE_TTFT;
+}
+
 void binding_add_text(
 	struct text *text, const struct objective *objective, const struct probe_figures *figures)
 {
@@ -185,13 +201,12 @@ void binding_add_text(
 		}
 		text_add(text, "; ");
 	}
-	if (figures->judged.miss == MISS_ATTAINED && largest(figures) == CAUSE_REJECTIONS) {
+	enum cause cause = cause_of(objective, figures);
+	if (cause == CAUSE_REJECTIONS) {
 		text_add(text, figures->rejected > 0 ? "rejections: " : "no replica took them");
 		binding_add_rejections(text, figures);
-	} else if (figures->judged.miss == MISS_ATTAINED && largest(figures) == CAUSE_TPOT) {
-		add_steps(text, figures);
-	} else if (figures->judged.miss == MISS_ATTAINED && largest(figures) == CAUSE_E2E &&
-		   !is_queueing(figures, LATENCY_E2E)) {
+	} else if (cause == CAUSE_TPOT ||
+		   (cause == CAUSE_E2E && !is_queueing(figures, LATENCY_E2E))) {
 		add_steps(text, figures);
 	} else {
 		add_waiting(text, figures);

@@ -1,6 +1,7 @@
 #include "bench/plan/plan.h"
 
 #include "bench/jobs/jobs.h"
+#include "bench/plan/asked_load.h"
 #include "bench/plan/replicates.h"
 #include "bench/replay/runners.h"
 #include "engine/base/check.h"
@@ -103,10 +104,12 @@ static enum status check_request(const struct plan_request *request, struct erro
 }
 
 /* The load that replicas must carry. */
-static void set_target(struct replay_config *config, const struct plan_request *request)
+static void set_target(const struct plan *plan, struct replay_config *config)
 {
+	const struct plan_request *request = plan->request;
+
 	if (request->target_rate > 0) {
-		knob_set(KNOB_RATE, config, request->target_rate);
+		knob_set(KNOB_RATE, config, asked_rate_option(plan, config, request->target_rate));
 	} else if (request->target_speedup > 0) {
 		knob_set(KNOB_SPEEDUP, config, request->target_speedup);
 	}
@@ -329,7 +332,7 @@ static enum status open_configurations(struct plan *plan, struct error *error)
 		configuration_apply(configuration, &plan->configurations[i].run.config);
 		TRY(check_grid_load(&configuration->own, request, error));
 		TRY(check_rate(request, &configuration->own, error));
-		set_target(&plan->configurations[i].run.config, request);
+		set_target(plan, &plan->configurations[i].run.config);
 		struct error refused = {0};
 		if (open_configuration(plan, i, &refused) != STATUS_OK) {
 			if (is_of_machine(refused.status) || plan->configuration_count == 1) {

@@ -37,6 +37,7 @@ struct plan_request {
 	const char *grid;		 /* configurations; NULL: none */
 	struct option_texts tries;	 /* further ones */
 	const struct trace_maker *maker; /* of the trace of `run`, with its seed; NULL: a file */
+	const char *made_by;		 /* the command that makes that trace; NULL: a file */
 	const char *out;		 /* folder to write; NULL: none */
 	bool is_forced, prints_json;
 	int argc; /* the command line, for provenance.json */

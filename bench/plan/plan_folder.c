@@ -74,6 +74,9 @@ static void add_trace(cJSON *root, const struct plan *plan)
 	cJSON_AddStringToObject(trace, SUMMARY_TRACE_XXH64, hash);
 	cJSON_AddNumberToObject(
 		trace, "requests", figures == NULL ? 0 : (double)figures->trace_requests);
+	if (plan->request->made_by != NULL) {
+		cJSON_AddStringToObject(trace, PLAN_MADE_BY, plan->request->made_by);
+	}
 }
 
 static cJSON *configuration_json(const struct answers *answers, uint32_t index)

@@ -57,8 +57,10 @@ static void print_probe(
 	text_format(text, "  %s\n", figures->passes ? "passes" : "fails");
 }
 
-static void print_probes(struct text *text, const struct plan *plan, const struct track *track)
+static void print_probes(
+	struct text *text, const struct plan *plan, const struct configuration_answer *own)
 {
+	const struct track *track = own->track;
 	const struct search_answer found = search_answer(track->search);
 	const struct track_probe **list = memory_take(track->count + 1, sizeof(*list));
 	size_t count = 0;
@@ -73,7 +75,8 @@ static void print_probes(struct text *text, const struct plan *plan, const struc
 		"requests/s", "attained", "goodput", "ttft p99 ms", "tpot p99 ms", "e2e p99 ms",
 		"used");
 	for (size_t i = 0; i < count; i++) {
-		print_probe(text, plan, list[i], list[i]->probe.number == found.pass_probe);
+		print_probe(text, plan, list[i],
+			own->is_found && list[i]->probe.number == found.pass_probe);
 	}
 	free((void *)list);
 }
@@ -87,7 +90,9 @@ static void print_reason(
 	const struct search_answer found = search_answer(own->track->search);
 
 	text_add(text, "  ");
-	if (found.fails_alone && own->alone != NULL) {
+	if (own->is_missed) {
+		asked_load_add_text(text, &own->asked);
+	} else if (found.fails_alone && own->alone != NULL) {
 		text_add(text, "with one request at a time, ");
 		binding_add_misses(text, &plan->objective, own->alone);
 	} else if (own->why_not_more.byte_count > 0) {
@@ -190,10 +195,13 @@ static void print_stretches(struct text *text, const struct configuration_answer
 	const struct plan_answer *answer = &own->answer;
 
 	for (uint32_t i = 0; i < answer->stretch_count; i++) {
-		text_format(text,
-			"note: %s %g to %g fails although a harder load passes: the answer stays "
-			"clear of it\n",
-			answer->vary, answer->stretches[i].from, answer->stretches[i].to);
+		const struct plan_stretch *stretch = &answer->stretches[i];
+		text_format(text, "note: %s %g", answer->vary, stretch->from);
+		if (stretch->to > stretch->from) {
+			text_format(text, " to %g", stretch->to);
+		}
+		text_add(text, " fails although a harder load passes: the answer stays clear of "
+			       "it\n");
 	}
 }
 
@@ -245,35 +253,46 @@ static void print_details(struct text *text, const struct plan_configuration_sta
 }
 
 /* A rate leaves nothing of the times of the trace. */
-static void print_arrivals(struct text *text, const struct plan *plan)
+static void print_arrivals(
+	struct text *text, const struct plan *plan, const struct replay_config *config)
 {
 	const char *kept = plan->request->target_rate > 0 ? "--target-speedup" : "--vary speedup";
 
-	if (plan->request->target_rate > 0 || plan->knob == KNOB_RATE) {
-		text_format(text,
-			"note: arrivals are drawn at the rate, without the bursts of the trace; %s "
-			"keeps its times\n",
-			kept);
+	if (plan->request->target_rate == 0 && plan->knob != KNOB_RATE) {
+		return;
 	}
+	if (config->sessions == SESSIONS_CLOSED) {
+		text_format(text,
+			"note: with --sessions closed --rate is of sessions, of %.3g requests each "
+			"on average\n",
+			asked_session_requests(plan));
+	}
+	text_format(text,
+		"note: arrivals are drawn at the rate, without the bursts of the trace; %s keeps "
+		"its times\n",
+		kept);
 }
 
-/* Closed sessions decide themselves when their turns come. */
-static void print_target(struct text *text, const struct answers *answers)
+/* How the load that arrives differs from the one that is asked for. */
+static void print_asked(struct text *text, const struct configuration_answer *own)
 {
-	const struct plan *plan = answers->plan;
-	const struct plan_request *request = plan->request;
-	uint32_t best = answers->by_rank[0];
-	const struct probe_figures *pass = answers->list[best].pass;
-	double asked = request->target_rate > 0
-			       ? (double)request->target_rate / 1e6
-			       : (double)request->target_speedup / 1e6 * plan_trace_rate(plan);
+	struct text note = {0};
 
-	if (plan->configurations[best].run.config.sessions == SESSIONS_CLOSED && pass != NULL &&
-		pass->has_offered && pass->offered_per_s < asked * 0.9) {
-		text_format(text,
-			"note: only %.4g of the %.4g requests/s that are asked for arrive: with "
-			"--sessions closed a turn waits for the answer to the one before it\n",
-			pass->offered_per_s, asked);
+	asked_load_add_text(&note, &own->asked);
+	if (own->is_found && note.byte_count > 0) {
+		text_format(text, "note: %s\n", note.bytes);
+	}
+	text_deinit(&note);
+}
+
+/* A closed loop begins with all of its seats filled at once. */
+static void print_start(struct text *text, const struct plan *plan,
+	const struct configuration_answer *own, const struct replay_config *config)
+{
+	if (plan->knob == KNOB_CONCURRENCY && own->is_found && config->warmup == 0) {
+		text_add(text, "note: all requests at a time begin at time 0, and what they wait "
+			       "for there counts, the less the longer the trace is: --warmup N "
+			       "leaves the first N requests out\n");
 	}
 }
 
@@ -312,8 +331,12 @@ void plan_print(struct text *text, const struct answers *answers)
 		return;
 	}
 	print_details(text, &plan->states[best], own, knobs[plan->knob].is_least);
-	print_arrivals(text, plan);
-	print_target(text, answers);
+	if (plan->request->made_by != NULL) {
+		text_format(text, "  trace     %s\n", plan->request->made_by);
+	}
+	print_arrivals(text, plan, &plan->configurations[best].run.config);
+	print_asked(text, own);
+	print_start(text, plan, own, &plan->configurations[best].run.config);
 	print_stretches(text, own);
 	if (own->early_turns.byte_count > 0) {
 		text_format(text, "note: %s\n", own->early_turns.bytes);
@@ -321,6 +344,6 @@ void plan_print(struct text *text, const struct answers *answers)
 	if (own->short_trace.byte_count > 0) {
 		text_format(text, "note: %s\n", own->short_trace.bytes);
 	}
-	print_probes(text, plan, plan->tracks[plan->states[best].main]);
+	print_probes(text, plan, own);
 	print_configurations(text, answers);
 }

@@ -1,5 +1,6 @@
 #include "bench/plan/replicates.h"
 
+#include "bench/plan/asked_load.h"
 #include "bench/plan/bands.h"
 #include "bench/replay/trace_reading.h"
 #include "engine/base/integer.h"
@@ -211,6 +212,16 @@ static bool has_answer(const struct plan *plan, const struct plan_configuration_
 	return found->has_pass && (found->has_fail || is_least_of_all(plan, state, found));
 }
 
+/* Whether the answer, which passes, is one of the load that was asked for. */
+static bool is_asked_for(const struct plan *plan, uint32_t configuration, const struct track *main,
+	const struct search_answer *found)
+{
+	const struct asked_load asked = asked_load_of(
+		plan, configuration, found->highest_pass, &main->probes[found->pass_probe].figures);
+
+	return !asked_load_is_missed(&asked);
+}
+
 static void add_configuration(struct plan *plan, uint32_t configuration)
 {
 	struct plan_configuration_state *state = &plan->states[configuration];
@@ -219,7 +230,8 @@ static void add_configuration(struct plan *plan, uint32_t configuration)
 	const struct replay_config *config = &plan->configurations[configuration].run.config;
 	uint64_t count = plan->request->replicates;
 
-	if (!has_answer(plan, state, &found) || found.fails_alone || count == 0) {
+	if (!has_answer(plan, state, &found) || found.fails_alone || count == 0 ||
+		!is_asked_for(plan, configuration, main, &found)) {
 		return;
 	}
 	struct track_options options = {
@@ -320,8 +332,16 @@ static void say_sampling(struct text *text, const struct plan *plan,
 		text_add(text, "; no lower end: they vary by more than the answer");
 	}
 	if (!answer->sampling.interval.high.has_value) {
-		text_add(text, "; no upper end: for too many of them nothing that was searched is "
-			       "enough");
+		text_add(text, "; no upper end: for too many of them nothing that was searched ");
+		if (plan->knob == KNOB_REPLICAS) {
+			const struct replay_config *config =
+				&plan->configurations[state->index].run.config;
+			char router[REPLAY_VALUE_BYTES];
+			text_format(text, "behind --router %s ",
+				replay_config_value(config,
+					option_table_find(&replay_options, "router"), router));
+		}
+		text_add(text, "is enough");
 	}
 	if (is_short) {
 		text_format(text,
@@ -514,12 +534,14 @@ void replicates_answer(const struct plan *plan, uint32_t configuration, struct p
 	struct text *sampling, struct text *model)
 {
 	const struct plan_configuration_state *state = &plan->states[configuration];
-	const struct search_answer found = search_answer(plan->tracks[state->main]->search);
+	const struct track *main = plan->tracks[state->main];
+	const struct search_answer found = search_answer(main->search);
 
 	answer->sampling.method = "none";
 	if (state->replicate_first == 0) {
 		if (found.is_complete && found.has_pass && !found.fails_alone &&
-			plan->request->replicates > 0) {
+			plan->request->replicates > 0 &&
+			is_asked_for(plan, configuration, main, &found)) {
 			text_add(sampling, "not told: the answer is a bound");
 			answer->sampling.text = sampling->bytes;
 		}

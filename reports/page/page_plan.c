@@ -280,8 +280,10 @@ static void add_stretches(struct text *page, const struct plan_answer *answer)
 	for (uint32_t i = 0; i < answer->stretch_count; i++) {
 		text_add(page, i == 0 ? "<li>Not every lower load passes: " : "; ");
 		page_load(page, answer, answer->stretches[i].from);
-		text_add(page, " to ");
-		page_load(page, answer, answer->stretches[i].to);
+		if (answer->stretches[i].to > answer->stretches[i].from) {
+			text_add(page, " to ");
+			page_load(page, answer, answer->stretches[i].to);
+		}
 		text_add(page, " fails");
 	}
 	text_add(page, answer->stretch_count > 0 ? ".</li>\n" : "");
@@ -352,6 +354,11 @@ static void add_run_line(struct text *page, const struct plan_file *plan)
 	add_value(page, NUMBER_COUNT, plan->trace_requests);
 	text_add(
 		page, word_of_count((uint64_t)plan->trace_requests.value, " request", " requests"));
+	if (plan->made_by[0] != '\0') {
+		text_add(page, ", made by <code>");
+		text_add_escaped(page, plan->made_by);
+		text_add(page, "</code>");
+	}
 	text_add(page, plan->is_calibrated ? "</p>\n"
 					   : " <span class=\"badge\">uncalibrated</span></p>\n");
 }

@@ -263,8 +263,13 @@ void page_plan_probes(struct text *page, const struct plan_file *plan)
 		text_format(page, ", the first %llu of them", (unsigned long long)shown);
 	}
 	text_add(page, "</summary>\n<p class=\"note\">Each is made again by quire replay with the "
-		       "options of its row in plan.tsv. Replicate 0 is the trace itself.</p>\n"
-		       "<div class=\"scroll\">\n<table>\n<thead><tr>");
+		       "options of its row in plan.tsv. Replicate 0 is the trace itself.");
+	if (plan_answer_pass(&plan->answer).has_value) {
+		text_add(page, " Goodput and output tokens/s here are of the whole run, until its "
+			       "last answer; those of the answer above are at the load that is "
+			       "offered, or that there is capacity for if that is less.");
+	}
+	text_add(page, "</p>\n<div class=\"scroll\">\n<table>\n<thead><tr>");
 	for (uint32_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
 		if (i != 1 || plan->configuration_count > 1) {
 			text_format(page, "<th scope=\"col\">%s</th>",

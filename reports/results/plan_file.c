@@ -419,6 +419,7 @@ static enum status read_summary(struct plan_file *plan, struct error *error)
 	json_object(root, SUMMARY_TRACE, &trace, error);
 	json_text(&trace, SUMMARY_TRACE_NAME, &plan->trace_name, error);
 	field_number(&trace, "requests", true, DBL_MAX, &plan->trace_requests, error);
+	read_note(&trace, PLAN_MADE_BY, &plan->made_by, error);
 	TRY(read_configurations(plan, error));
 	return json_object(root, SUMMARY_CONFIG, &plan->config, error);
 }

@@ -24,7 +24,8 @@
 	 text: the whole SLO in words; the limits of each request, null where none is set; attain:
 	 the share of requests that must be within them; limits: those on percentiles, as the
 	 option takes them (metric.h), or ""
-     trace   as of summary.json: {name, xxh64, requests}
+     trace   as of summary.json: {name, xxh64, requests}; of a trace that the plan made, made_by:
+	 the command that makes it again
      configurations  [{name, options, profile, calibrated, gpus, answer,
 		      goodput_per_gpu {value, low, high}, against_best {value, low, high},
 		      utilisation, throughput_per_gpu, speed_per_user, rank, same_as [names],
@@ -44,6 +45,7 @@
 #define PLAN_SCHEMA PLAN_SCHEMA_PREFIX "1"
 #define PLAN_SUMMARY "plan.json"
 #define PLAN_PROBES "plan.tsv"
+#define PLAN_MADE_BY "made_by"
 
 enum {
 	PLAN_CONFIGURATIONS_MAX = 256,
@@ -52,6 +54,9 @@ enum {
 };
 
 /* ---- an answer ---- */
+
+/* The unit of a rate with --sessions closed. */
+#define PLAN_UNIT_SESSIONS "sessions/s"
 
 /* sentence: the whole answer for a manager. vary: speedup, rate, concurrency, kv-blocks or
    replicas. unit: of its values, "" for a factor. binding: ttft, tpot, e2e, rejections, queue,
@@ -290,6 +295,7 @@ struct plan_file {
 	struct plan_limits limits; /* on figures of a run */
 	struct result_value slo_ttft_ms, slo_tpot_ms, slo_e2e_ms, slo_attain;
 	const char *trace_name;
+	const char *made_by; /* the command that makes the trace; "": the plan did not make it */
 	struct result_value trace_requests;
 	uint32_t configuration_count;
 	struct plan_configuration *configurations; /* (configuration_count), owned */

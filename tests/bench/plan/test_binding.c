@@ -200,6 +200,36 @@ Test(binding, a_limit_of_the_run_is_named)
 		"e2e.p50");
 }
 
+/* What the words on a limit of a latency of the run end with. */
+static void require_limit_ends(
+	const struct probe_figures *figures, const char *metric, const char *end)
+{
+	const struct objective objective = {
+		.limit_count = 1, .limits[0] = {.metric = metric_find(metric), .amount = 9}};
+	struct text text = {0};
+
+	binding_add_text(&text, &objective, figures);
+	size_t bytes = strlen(end);
+	require(text.byte_count > bytes && strcmp(text.bytes + text.byte_count - bytes, end) == 0,
+		"%s: %s", metric, text.bytes);
+	text_deinit(&text);
+}
+
+/* Nobody is in the queue between two tokens, so what is waited for there explains no TPOT. */
+Test(binding, a_limit_between_tokens_is_explained_by_steps)
+{
+	struct probe_figures figures = usual();
+
+	figures.judged.miss = MISS_LIMIT;
+	require_limit_ends(&figures, "tpot.p99", " of the run; " STEPS);
+	require_limit_ends(&figures, "itl.p99", " of the run; " STEPS);
+	require_limit_ends(&figures, "e2e.p99", " of the run; " STEPS);
+	require_limit_ends(&figures, "ttft.p99", SEATS "--max-num-seqs would help");
+	require_limit_ends(&figures, "queue.p99", SEATS "--max-num-seqs would help");
+	figures.latency_ms[LATENCY_QUEUE][STATISTIC_P99] = TTFT_MS;
+	require_limit_ends(&figures, "e2e.p99", SEATS "--max-num-seqs would help");
+}
+
 /* The largest pool of a plan of KV blocks is what the memory has room for: beyond it only a larger
    share of the memory helps, until that is all of it. */
 Test(binding, the_largest_pool_is_a_matter_of_the_share_of_memory)

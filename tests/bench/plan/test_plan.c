@@ -784,8 +784,8 @@ Test(plan, numbers_of_replicas_that_fail_are_told_from_the_lowest_up)
 	const char *rest = said;
 	for (uint32_t i = 0; i < plan.answer.stretch_count; i++) {
 		const struct plan_stretch *stretch = &plan.answer.stretches[i];
-		snprintf(note, sizeof(note), "note: replicas %g to %g fails although",
-			stretch->from, stretch->to);
+		snprintf(note, sizeof(note), "note: replicas %g fails although", stretch->from);
+		require(stretch->from == stretch->to, "%g to %g", stretch->from, stretch->to);
 		rest = strstr(rest, note);
 		require(rest != NULL, "no \"%s\" at its place in\n%s", note, said);
 		require((uint64_t)stretch->from % 2 == 0, "%g replicas fail", stretch->from);
@@ -1621,11 +1621,135 @@ Test(plan, sessions_that_a_load_squeezes_are_noted)
 			"--replicates 0");
 	require(strstr(text, "of the turns") == NULL, "%s", text);
 	free(text);
-	text = quire(0, "plan @/sessions.jsonl --slo-ttft-ms 60000 --target-rate 40 "
+	text = quire(1, "plan @/sessions.jsonl --slo-ttft-ms 60000 --target-rate 40 "
 			"--sessions closed --replicates 0");
 	require(strstr(text, "of the turns") == NULL, "%s", text);
-	require(strstr(text, "requests/s that are asked for arrive") != NULL, "%s", text);
 	free(text);
+}
+
+/* Sessions of two turns that begin over 10 s, and whose second turns come long behind. */
+static void write_late_turns(void)
+{
+	struct text trace = {0};
+
+	for (uint32_t turn = 0; turn < 2; turn++) {
+		for (uint32_t i = 0; i < 100; i++) {
+			text_format(&trace,
+				"{\"timestamp\": %u, \"input_length\": %u, \"output_length\": 400, "
+				"\"session_id\": \"%u\"}\n",
+				100 * i + 40000 * turn, 100 + 100 * turn, i);
+		}
+	}
+	temporary_write(folder, "late.jsonl", trace.bytes, NULL);
+	text_deinit(&trace);
+}
+
+/* A target that does not come has no answer: neither in the sentence nor in the file. What fails at
+   less load fails at more. */
+Test(plan, a_target_that_does_not_arrive_has_no_answer)
+{
+	struct plan_file plan;
+
+	write_late_turns();
+	char *text = quire(1, "plan @/late.jsonl --slo-ttft-ms 60000 --sessions closed "
+			      "--target-speedup 1000 --replicates 8 --out @/missed");
+	require(strncmp(text, "not known: only ", 16) == 0, "%s", text);
+	require(strstr(text, "requests/s that are asked for arrive: with --sessions closed") !=
+			NULL,
+		"%s", text);
+	require(strstr(text, "--replicas 1 passes what arrives") != NULL, "%s", text);
+	free(text);
+	open_plan(&plan, "missed");
+	require(!plan_answer_pass(&plan.answer).has_value && !plan.answer.is_bound,
+		"%s has an answer", plan.answer.sentence);
+	for (uint64_t i = 0; i < plan.probe_count; i++) {
+		require(plan.probes[i].purpose != PROBE_SAMPLING, "it has error bars");
+	}
+	plan_file_close(&plan);
+	text = quire(0, "plan @/late.jsonl --slo-ttft-ms 60000 --sessions closed "
+			"--target-speedup 1 --replicates 0");
+	require(strstr(text, "asked for") == NULL, "%s", text);
+	free(text);
+}
+
+static char *read_page(const char *name)
+{
+	char path[PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return file_read(path, NULL);
+}
+
+/* With closed sessions the rate is a mean that sessions lower, and --rate is of sessions: a target
+   of requests/s begins half as many of these, of two turns each. */
+Test(plan, closed_sessions_bring_a_mean)
+{
+	write_late_turns();
+	char *text = quire(0, "plan @/late.jsonl --slo-ttft-ms 20 --sessions closed "
+			      "--replicates 0");
+	require(strstr(text, " as a mean over the whole run (--speedup ") != NULL, "%s", text);
+	require(strstr(text, "note: only ") != NULL, "%s", text);
+	free(text);
+	text = quire(0, "plan @/late.jsonl --slo-ttft-ms 60000 --sessions closed --target-rate 1 "
+			"--replicates 0 --out @/rate");
+	require(strstr(text, "--rate is of sessions, of 2 requests each on average") != NULL, "%s",
+		text);
+	free(text);
+	text = quire(0, "plan @/late.jsonl --slo-ttft-ms 20 --sessions closed --vary rate "
+			"--replicates 0 --out @/sessions");
+	free(text);
+	struct plan_file plan;
+	open_plan(&plan, "sessions");
+	cr_assert_str_eq(plan.answer.unit, PLAN_UNIT_SESSIONS);
+	plan_file_close(&plan);
+	free(quire(0, "report @/sessions --out @/sessions.html"));
+	char *page = read_page("sessions.html");
+	require(strstr(page, "Session rate") != NULL && strstr(page, "Request rate") == NULL,
+		"another axis");
+	free(page);
+	open_plan(&plan, "rate");
+	require(strstr(run_that_passes(&plan, 0)->options, "--rate 0.5 ") != NULL, "%s",
+		run_that_passes(&plan, 0)->options);
+	plan_file_close(&plan);
+}
+
+/* What is drawn may be another load by chance: 2 % are told, and 10 % less is no answer. */
+Test(plan, a_drawn_load_that_differs_is_told)
+{
+	static const struct {
+		uint32_t requests, seed;
+		int code;
+		const char *words;
+	} cases[] = {{4000, 1, 0, NULL},
+		{4000, 3, 0,
+			"note: only 19.56 of the 20 requests/s that are asked for arrive: "
+			"the times of 4,000 requests are drawn"},
+		{300, 2, 1, "not known: only 17.68 of the 20 requests/s"},
+		{60, 1, 0, "note: 23.11 requests/s arrive where 20 are asked for: "}};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = quire(cases[i].code,
+			"plan --input 100 --output 2 --requests %u --seed %u --slo-ttft-ms 9000 "
+			"--target-rate 20 --replicates 0",
+			cases[i].requests, cases[i].seed);
+		bool is_told = strstr(text, "asked for") != NULL;
+		require(is_told == (cases[i].words != NULL), "%s", text);
+		require(!is_told || strstr(text, cases[i].words) != NULL, "%s", text);
+		free(text);
+	}
+}
+
+/* The first requests of a closed loop come all at once, which --warmup leaves out. */
+Test(plan, the_start_of_a_closed_loop_is_noted)
+{
+	for (uint32_t warmup = 0; warmup < 2; warmup++) {
+		char *text = quire(0,
+			"plan --input 200 --output 20 --requests 300 --slo-ttft-ms 60 --vary "
+			"concurrency --warmup %u --replicates 0",
+			warmup);
+		require((strstr(text, "begin at time 0") != NULL) == (warmup == 0), "%s", text);
+		free(text);
+	}
 }
 
 /* The last requests are served behind the trace's end; goodput and cost are of the load that is
@@ -1757,6 +1881,55 @@ Test(plan, makes_its_own_trace)
 	require_refusal("plan --input 20 --slo-ttft-ms 30", "--output");
 	require_refusal("plan --slo-ttft-ms 30", "give a TRACE");
 	require_refusal("plan @/made.jsonl --input 20 --slo-ttft-ms 30", "one of them");
+}
+
+/* A plan of a described load says the command that makes it again, with the rate as what it is. */
+Test(plan, a_described_load_can_be_made_again)
+{
+	static const struct {
+		const char *options, *rate;
+	} cases[] = {{"--preset chat --rate 6 --requests 300 --seed 3", " --session-rate 6 "},
+		{"--preset chat --session-rate 6 --requests 300 --seed 3", " --session-rate 6 "},
+		{"--preset chat --requests 300 --arrivals gamma --burstiness 0.5 --think 2.5",
+			" --session-rate 1.4 "},
+		{"--input 20:400 --output 2:60 --prefix 256:3 --requests 300 "
+		 "--trace-block-size 128",
+			" --rate 1 "},
+		{"--preset rag --requests 300 --input lognormal:90:0.5 --rate 3", " --rate 3 "}};
+	static const char *const rest = "--slo-ttft-ms 30 --slo-tpot-ms 9 --replicates 0";
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct plan_file plans[2];
+		char made[24], again[24];
+		snprintf(made, sizeof(made), "described%u", i);
+		snprintf(again, sizeof(again), "again%u", i);
+		char *text = quire(0, "plan %s %s --out @/%s", cases[i].options, rest, made);
+		open_plan(&plans[0], made);
+		const char *command = plans[0].made_by;
+		require(strstr(text, command) != NULL && command[0] != '\0', "%s", text);
+		require(strstr(command, cases[i].rate) != NULL, "%s", command);
+		const char *out = strstr(command, "--out made.jsonl");
+		require(strncmp(command, "quire ", 6) == 0 && out != NULL, "%s", command);
+		free(text);
+		free(quire(0, "%.*s--out @/made.jsonl", (int)(out - command - 6), command + 6));
+		free(quire(0, "plan @/made.jsonl %s --out @/%s", rest, again));
+		open_plan(&plans[1], again);
+		require_equal(plans[1].made_by[0], '\0');
+		char *bytes[2];
+		for (uint32_t k = 0; k < 2; k++) {
+			struct json_object trace;
+			struct error error = {0};
+			json_object(&plans[k].root, "trace", &trace, &error);
+			bytes[k] = cJSON_GetObjectItem(trace.node, "xxh64")->valuestring;
+		}
+		require(strcmp(bytes[0], bytes[1]) == 0, "%s: %s and %s", command, bytes[0],
+			bytes[1]);
+		plan_file_close(&plans[0]);
+		plan_file_close(&plans[1]);
+	}
+	require_refusal("plan --preset chat --rate 6 --session-rate 6 --slo-ttft-ms 30",
+		"--rate is of requests and --session-rate of sessions: give one of them");
+	require_refusal("plan @/made.jsonl --session-rate 6 --slo-ttft-ms 30", "one of them");
 }
 
 /* The load is described, so replicates are made from other seeds, and not drawn from one trace. */

@@ -173,3 +173,25 @@ Test(plan_pages, say_where_colours_begin_again, .timeout = 100)
 	}
 	temporary_remove(folder);
 }
+
+/* Where no request has a limit of its own, no page says that requests were within the SLO. */
+Test(plan_pages, say_what_goodput_counts, .timeout = 100)
+{
+	static const char *const limits[] = {"--slo 'ttft.p99<=2000'", "--slo-ttft-ms 2000"};
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct process_result told = shell_run(folder,
+			"'" QUIRE_EXECUTABLE "' plan '" QUIRE_SOURCE_DIR
+			"/workloads/traces/demo.jsonl' --max-requests 100 %s --replicates 0 "
+			"--precision 0.5 --out g%u >said && '" QUIRE_EXECUTABLE
+			"' report g%u --out g.html && grep -c 'Requests a second that finished' "
+			"g.html; grep -c 'were within the SLO' g.html",
+			limits[i], i, i);
+		require(strcmp(told.out, i == 0 ? "1\n0\n" : "0\n1\n") == 0, "%s: %s%s", limits[i],
+			told.out, told.err);
+		process_result_free(&told);
+	}
+	temporary_remove(folder);
+}
