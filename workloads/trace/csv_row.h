@@ -47,8 +47,8 @@ enum status csv_header(struct csv_layout *layout, const struct csv_column *colum
 enum status csv_line(const struct csv_layout *layout, const struct source_line *at,
 	const char *line, size_t line_bytes, struct csv_field *values, struct error *error);
 
-/* An integer in [minimum, maximum]; 20.0 is one. A minimum of 0 is that of tokens of an answer, whose
-   row is skipped at 0. */
+/* An integer in [minimum, maximum]; 20.0 is one. A minimum of 0 is that of tokens of an answer,
+   whose row is skipped at 0. */
 enum status csv_count(const struct source_line *at, const char *name, const struct csv_field *field,
 	uint64_t minimum, uint64_t maximum, uint64_t *value, struct error *error);
 

@@ -24,8 +24,8 @@ enum status source_line_error(struct error *error, const struct source_line *at,
 
 /* ---- names that nothing reads ---- */
 
-/* Traces of others have many, so these are no fault; but one that resembles a field which is missing
-   may be meant as that field. */
+/* Traces of others have many, so these are no fault; but one that resembles a field which is
+   missing may be meant as that field. */
 
 enum { UNREAD_NOTE_BYTES = 448 };
 

@@ -97,8 +97,8 @@ const char *trace_format_name(const struct trace *trace);
 uint64_t trace_skipped_count(const struct trace *trace);
 const char *trace_skip_reason(const struct trace *trace);
 
-/* Note `index`, from 0, of what a user must know of how the file was read, known after the last row;
-   NULL: there are no more. Valid while the trace is open. */
+/* Note `index`, from 0, of what a user must know of how the file was read, known after the last
+   row; NULL: there are no more. Valid while the trace is open. */
 const char *trace_note(const struct trace *trace, uint32_t index);
 
 /* Reads the rest of the file without parsing it, for callers that stop early but need its hash. */

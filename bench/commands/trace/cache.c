@@ -259,7 +259,8 @@ static enum status write_plot(const struct cache_request *request,
 	return plot_draw(&plot, "trace_cache.gp", request->plot, error);
 }
 
-/* The KV cache of the GPU, or of all that share the model, with the other limits of a run at their defaults. */
+/* The KV cache of the GPU, or of all that share the model, with the other limits of a run at their
+   defaults. */
 static enum status find_gpu(
 	struct cache_request *request, const struct model_config *model, struct error *error)
 {
