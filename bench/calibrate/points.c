@@ -8,6 +8,7 @@
 #include "engine/base/table.h"
 #include "engine/shape/weight_shape.h"
 #include "engine/base/text.h"
+#include "sim/possible_step.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,6 +34,7 @@ enum column {
 	COLUMN_LIST(COLUMN_ENUM)
 #undef COLUMN_ENUM
 		COLUMN_pair_tokens,
+	COLUMN_running,
 	COLUMN_COUNT
 };
 
@@ -41,6 +43,7 @@ static const char *const column_names[COLUMN_COUNT] = {
 	COLUMN_LIST(COLUMN_NAME)
 #undef COLUMN_NAME
 		"pair_tokens",
+	"running",
 };
 
 /* A steps.tsv lacks the first two, and older tables the others. */
@@ -51,6 +54,7 @@ static const bool may_lack[COLUMN_COUNT] = {
 	[COLUMN_gpu_ns] = true,
 	[COLUMN_host_ns] = true,
 	[COLUMN_pair_tokens] = true,
+	[COLUMN_running] = true,
 	[COLUMN_reread_tokens] = true,
 	[COLUMN_repeat_tokens] = true,
 	[COLUMN_prefill_longest_context] = true,
@@ -115,14 +119,52 @@ static enum status parse_row(struct reader *reader, struct error *error)
 				&reader->value[i], error));
 		}
 	}
-	if (reader->value[COLUMN_elapsed_ns] == 0 || reader->value[COLUMN_samples] == 0 ||
-		(reader->value[COLUMN_prefill_tokens] == 0) !=
-			(reader->value[COLUMN_prefill_rows] == 0)) {
-		return error_set(error, STATUS_INPUT,
-			"%s:%llu: found a step without time, samples, or rows for its tokens",
-			reader->table.path, (unsigned long long)reader->table.line_number);
-	}
 	return STATUS_OK;
+}
+
+static enum status refuse(
+	const struct reader *reader, enum column column, const char *expected, struct error *error)
+{
+	return table_reader_refuse(&reader->table, reader->field[column], expected, error);
+}
+
+static enum status check_times(const struct reader *reader, struct error *error)
+{
+	const uint64_t *value = reader->value;
+	uint64_t elapsed_ns = value[COLUMN_elapsed_ns], gpu_ns = value[COLUMN_gpu_ns];
+	bool has_gpu = reader->field[COLUMN_gpu_ns] != TABLE_NO_COLUMN;
+
+	if (value[COLUMN_samples] == 0) {
+		return refuse(reader, COLUMN_samples, "1 or more", error);
+	}
+	if (elapsed_ns == 0) {
+		return refuse(reader, COLUMN_elapsed_ns, "1 or more", error);
+	}
+	if (has_gpu && gpu_ns > elapsed_ns) {
+		return refuse(reader, COLUMN_gpu_ns, "at most elapsed_ns", error);
+	}
+	if (reader->field[COLUMN_host_ns] != TABLE_NO_COLUMN &&
+		(value[COLUMN_host_ns] > elapsed_ns ||
+			(has_gpu && value[COLUMN_host_ns] != elapsed_ns - gpu_ns))) {
+		return refuse(reader, COLUMN_host_ns, "elapsed_ns less gpu_ns", error);
+	}
+	return value[COLUMN_ahead] <= 1 ? STATUS_OK : refuse(reader, COLUMN_ahead, "0 or 1", error);
+}
+
+static enum status check_counts(
+	const struct reader *reader, const struct step_counts *counts, struct error *error)
+{
+	struct step_counts all = *counts;
+	struct step_fault fault;
+
+	all.running = reader->value[COLUMN_running];
+	if (!step_is_possible(&all, &fault)) {
+		return table_reader_refuse(&reader->table,
+			table_reader_find(&reader->table, fault.count), fault.expected, error);
+	}
+	return counts->decode_rows + counts->prefill_rows > 0
+		       ? STATUS_OK
+		       : refuse(reader, COLUMN_decode_rows, "a decode row or a prompt", error);
 }
 
 /* k sequences that hold the same T tokens share T (k - 1), reread T (k - 1) / k and have
@@ -134,7 +176,8 @@ static uint64_t reread_of_pairs(uint64_t shared, uint64_t pairs)
 	return reread < (double)shared ? (uint64_t)reread : shared;
 }
 
-static void append(struct calibrate_points *points, const struct reader *reader)
+static enum status append(
+	struct calibrate_points *points, const struct reader *reader, struct error *error)
 {
 	struct calibrate_point point = {
 		.samples = reader->value[COLUMN_samples],
@@ -148,16 +191,20 @@ static void append(struct calibrate_points *points, const struct reader *reader)
 #define COPY_COUNT(name) point.counts.name = reader->value[COLUMN_##name];
 	CALIBRATE_POINT_LIST(COPY_COUNT)
 #undef COPY_COUNT
+	TRY(check_times(reader, error));
 	if (reader->field[COLUMN_gpu_ns] == TABLE_NO_COLUMN) {
-		point.gpu_ns = point.elapsed_ns;
+		point.gpu_ns = point.elapsed_ns - point.host_ns;
 	}
+	point.host_ns = point.elapsed_ns - point.gpu_ns;
 	if (reader->field[COLUMN_reread_tokens] == TABLE_NO_COLUMN) {
 		point.counts.reread_tokens = reread_of_pairs(
 			point.counts.shared_tokens, reader->value[COLUMN_pair_tokens]);
 	}
+	TRY(check_counts(reader, &point.counts, error));
 	points->points = memory_grow(
 		points->points, &points->capacity, points->count + 1, sizeof(*points->points));
 	points->points[points->count++] = point;
+	return STATUS_OK;
 }
 
 enum status calibrate_points_read(
@@ -169,7 +216,7 @@ enum status calibrate_points_read(
 	open_table(&reader, path, &out->origin, error);
 	while (table_reader_next(&reader.table, error) && parse_row(&reader, error) == STATUS_OK) {
 		if (reader.value[COLUMN_start_ns] >= from_ns) {
-			append(out, &reader);
+			append(out, &reader, error);
 		}
 	}
 	table_reader_close(&reader.table);

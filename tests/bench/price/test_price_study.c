@@ -83,10 +83,14 @@ static void draw(struct prop *prop, struct drawn *drawn)
 		uint64_t replica = prop_below(prop, REPLICAS);
 		counts->decode_rows = draw_count(prop);
 		counts->prefill_rows = prop_below(prop, 3);
-		counts->prefill_tokens = counts->prefill_rows > 0 ? draw_count(prop) : 0;
-		counts->decode_context_tokens = counts->decode_rows * prop_below(prop, 5000);
-		counts->shared_tokens = draw_count(prop);
-		counts->prefill_longest_context = draw_count(prop);
+		counts->prefill_tokens =
+			counts->prefill_rows > 0 ? counts->prefill_rows + draw_count(prop) : 0;
+		counts->decode_context_tokens = counts->decode_rows * (1 + prop_below(prop, 5000));
+		counts->shared_tokens = draw_count(prop) % (counts->decode_context_tokens + 1);
+		counts->prefill_longest_context =
+			counts->prefill_rows > 0 ? counts->prefill_tokens + draw_count(prop) : 0;
+		counts->prefill_attention_pairs =
+			counts->prefill_tokens * counts->prefill_longest_context;
 		step->measured_host_ns = 1 + prop_below(prop, 40000);
 		step->measured_ns = step->measured_host_ns + 400 * draw_count(prop);
 		step->start_ns = now[replica] + prop_below(prop, 50000000);
@@ -385,8 +389,10 @@ Test(price_study, long_runs_of_prompts_are_remembered)
 
 	drawn.count = STEPS_MAX;
 	for (uint32_t i = 0; i < STEPS_MAX; i++) {
-		drawn.steps[i] = (struct priced_step){
-			.counts = {.prefill_rows = 1, .prefill_tokens = 100, .sampled_rows = 1},
+		drawn.steps[i] = (struct priced_step){.counts = {.prefill_rows = 1,
+							      .prefill_tokens = 100,
+							      .prefill_attention_pairs = 5050,
+							      .sampled_rows = 1},
 			.start_ns = i * UINT64_C(100000000),
 			.measured_ns = 100000000,
 			.measured_host_ns = 30000,
