@@ -378,6 +378,39 @@ Test(price_study, accounts_for_every_step, .timeout = 120)
 	temporary_remove(folder);
 }
 
+/* A step that cannot be has no price: it is refused with its line and column. */
+Test(price_study, steps_that_cannot_be_are_refused)
+{
+	static const struct {
+		struct step_counts counts;
+		const char *part;
+	} cases[] = {
+		{{.prefill_tokens = 100},
+			"steps.tsv:3: column prefill_rows: found '0', expected 1 to"},
+		{{.decode_context_tokens = 500},
+			"steps.tsv:3: column decode_context_tokens: found '500', expected 0 to 0"},
+		{{.decode_rows = 5, .sampled_rows = 5},
+			"steps.tsv:3: column decode_context_tokens: found '0', expected 5 to"},
+	};
+	static struct drawn drawn;
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct price_study study = {.cell_count = 0};
+		struct error error = {0};
+		drawn.count = 2;
+		drawn.steps[1].counts = cases[i].counts;
+		write_steps(&drawn, folder);
+		require_equal(
+			price_study_read(&study, folder, &models, NULL, &error), STATUS_INPUT);
+		require(strstr(error.text, cases[i].part) != NULL, "'%s' does not say '%s'",
+			error.text, cases[i].part);
+		price_study_close(&study);
+	}
+	temporary_remove(folder);
+}
+
 /* Prompts one behind the other, of 0.1 s each: behind the second all the time before was theirs,
    however many there have been. */
 Test(price_study, long_runs_of_prompts_are_remembered)
