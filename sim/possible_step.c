@@ -79,16 +79,16 @@ static bool prompts_are_possible(const struct step_counts *counts, struct step_f
 /* Sequences that run but have no row in the step may share blocks too. */
 static bool shares_are_possible(const struct step_counts *counts, struct step_fault *fault)
 {
-	double shared = (double)counts->shared_tokens;
 	bool has_others = counts->prefill_rows > 0 || counts->running > counts->decode_rows;
+	double all = has_others ? count_most : (double)counts->decode_context_tokens;
+	double again = counts->shared_tokens > 0 ? (double)counts->shared_tokens : all;
 
-	return (has_others || is_within(fault, "shared_tokens", counts->shared_tokens, 0,
-				      (double)counts->decode_context_tokens,
-				      "at most decode_context_tokens")) &&
-	       is_within(fault, "reread_tokens", counts->reread_tokens, 0, shared,
-		       "at most shared_tokens") &&
-	       is_within(fault, "repeat_tokens", counts->repeat_tokens, 0, shared,
-		       "at most shared_tokens");
+	return is_within(fault, "shared_tokens", counts->shared_tokens, 0, all,
+		       "at most decode_context_tokens") &&
+	       is_within(fault, "reread_tokens", counts->reread_tokens, 0, again,
+		       "at most what is shared") &&
+	       is_within(fault, "repeat_tokens", counts->repeat_tokens, 0, again,
+		       "at most what is shared");
 }
 
 bool step_is_possible(const struct step_counts *counts, struct step_fault *fault)

@@ -11,12 +11,13 @@
 #include "sim/possible_step.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Decode rows and samples of which the mean is taken, and how far those may lie from the median. */
-enum { FEW_ROWS = 2, MEAN_SAMPLES = 4 };
+enum { FEW_ROWS = 2, MEAN_SAMPLES = 4, CALIBRATIONS_MOST = 1000000 };
 static const double difference_most = 0.15;
 
 /* Columns in the order in which points.tsv has them. */
@@ -76,18 +77,49 @@ struct reader {
 /* Reads "# key value" lines; other comment lines are ignored. */
 static void read_origin(char *remarks, struct calibrate_origin *origin)
 {
-	for (char *line = remarks; line != NULL && *line != '\0';) {
+	uint32_t number = 1;
+
+	for (char *line = remarks; line != NULL && *line != '\0'; number++) {
 		char *end = strchr(line, '\n');
 		*end = '\0';
 #define READ_ORIGIN(key, bytes)                                                                    \
 	if (strncmp(line, "# " #key " ", sizeof("# " #key)) == 0) {                                \
 		snprintf(origin->key, bytes, "%s", line + sizeof("# " #key));                      \
 		text_make_printable(origin->key);                                                  \
+		origin->line_of.key = number;                                                      \
 	}
-		CALIBRATE_ORIGIN_LIST(READ_ORIGIN)
+		CALIBRATE_LINE_LIST(READ_ORIGIN)
 #undef READ_ORIGIN
 		line = end + 1;
 	}
+}
+
+enum status calibrate_origin_refuse(const struct calibrate_origin *origin, const char *key,
+	struct error *error, const char *expected_format, ...)
+{
+	const char *found = "";
+	char expected[200], place[sizeof(origin->path) + 16] = "";
+	uint32_t line = 0;
+	va_list arguments;
+
+#define FIND_LINE(name, bytes)                                                                     \
+	if (strcmp(key, #name) == 0) {                                                             \
+		found = origin->name;                                                              \
+		line = origin->line_of.name;                                                       \
+	}
+	CALIBRATE_LINE_LIST(FIND_LINE)
+#undef FIND_LINE
+	va_start(arguments, expected_format);
+	vsnprintf(expected, sizeof(expected), expected_format, arguments);
+	va_end(arguments);
+	if (line > 0) {
+		snprintf(place, sizeof(place), "%s:%u: ", origin->path, line);
+	} else if (origin->path[0] != '\0') {
+		snprintf(place, sizeof(place), "%s: ", origin->path);
+	}
+	return error_set(error, STATUS_INPUT,
+		"%sthe line '# %s' of the points: found '%s', expected %s", place, key, found,
+		expected);
 }
 
 static enum status open_table(struct reader *reader, const char *path,
@@ -96,6 +128,7 @@ static enum status open_table(struct reader *reader, const char *path,
 	struct text remarks = {0};
 
 	enum status status = table_reader_open(&reader->table, path, &remarks, error);
+	snprintf(origin->path, sizeof(origin->path), "%s", path);
 	read_origin(remarks.bytes, origin);
 	text_deinit(&remarks);
 	TRY(status);
@@ -186,6 +219,7 @@ static enum status append(
 		.gpu_ns = reader->value[COLUMN_gpu_ns],
 		.host_ns = reader->value[COLUMN_host_ns],
 		.ahead = reader->value[COLUMN_ahead],
+		.line = reader->table.line_number,
 	};
 
 #define COPY_COUNT(name) point.counts.name = reader->value[COLUMN_##name];
@@ -441,12 +475,24 @@ enum status calibrate_points_ranks(
 
 	if (text[0] != '\0' &&
 		(!text_to_u64(text, &value) || value < 1 || value > TENSOR_PARALLEL_MAX)) {
-		return error_set(error, STATUS_INPUT,
-			"the line '# tensor_parallel_size' of the points: found '%s', expected 1 "
-			"to %d",
-			text, TENSOR_PARALLEL_MAX);
+		return calibrate_origin_refuse(&points->origin, "tensor_parallel_size", error,
+			"1 to %d", TENSOR_PARALLEL_MAX);
 	}
 	*ranks = (uint32_t)value;
+	return STATUS_OK;
+}
+
+enum status calibrate_points_calibrations(
+	const struct calibrate_points *points, uint64_t *count, struct error *error)
+{
+	const char *text = points->origin.calibrations;
+
+	*count = 1;
+	if (text[0] != '\0' &&
+		(!text_to_u64(text, count) || *count < 1 || *count > CALIBRATIONS_MOST)) {
+		return calibrate_origin_refuse(
+			&points->origin, "calibrations", error, "1 to %d", CALIBRATIONS_MOST);
+	}
 	return STATUS_OK;
 }
 
@@ -462,7 +508,7 @@ enum status calibrate_points_write(
 	if (points->origin.key[0] != '\0') {                                                       \
 		fprintf(output.file, "# " #key " %s\n", points->origin.key);                       \
 	}
-	CALIBRATE_ORIGIN_LIST(WRITE_ORIGIN)
+	CALIBRATE_LINE_LIST(WRITE_ORIGIN)
 #undef WRITE_ORIGIN
 	for (uint32_t i = 0; i < COLUMN_pair_tokens; i++) {
 		fprintf(output.file, "%s%c", column_names[i],

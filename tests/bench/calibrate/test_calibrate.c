@@ -377,7 +377,9 @@ Test(points, are_read_as_they_were_written)
 	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
 	require(calibrate_points_read(&again, path, 0, &error) == STATUS_OK, "%s", error.text);
 	require_equal(again.count, 1);
-	cr_assert(memcmp(&again.origin, &points.origin, sizeof(points.origin)) == 0);
+#define SAME_LINE(key, bytes) cr_assert_str_eq(again.origin.key, points.origin.key);
+	CALIBRATE_LINE_LIST(SAME_LINE)
+#undef SAME_LINE
 	cr_assert(memcmp(again.points, points.points, sizeof(*points.points)) == 0);
 	calibrate_points_free(&points);
 	calibrate_points_free(&again);
@@ -1408,7 +1410,15 @@ Test(calibrate_command, wrong_options_are_refused_in_one_line)
 		{"calibrate --out @/c --name a --gpu h300", "gpu 'h300'"},
 		{"calibrate --out @/c --name a --points @/bare.tsv", "no line '# model NAME'"},
 		{"calibrate --out @/c --name a --points @/ranks.tsv",
-			"tensor_parallel_size' of the points: found '0x2', expected 1 to 8"},
+			"ranks.tsv:2: the line '# tensor_parallel_size' of the points: found "
+			"'0x2', "
+			"expected 1 to 8"},
+		{"calibrate --out @/c --name a --points @/good.tsv --plot @/none/fit.svg",
+			"/none, expected one that is there"},
+		{"calibrate --out @/c --name a --points @/good.tsv --gpu l40s",
+			"good.tsv:3: column elapsed_ns: found "},
+		{"calibrate --out @/c --name a --points @/good.tsv --gpu l40s",
+			" or more at the limits of l40s-datasheet (--gpu); "},
 		{"calibrate --out @/c --name a --points @/ranks.tsv --measured",
 			"--points and --measured both name steps"},
 		{"calibrate --out @/c --name a --points @/good.tsv --model qwen3-8b",

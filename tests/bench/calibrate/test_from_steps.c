@@ -513,7 +513,15 @@ static void add_errors(struct text *text, const char *out)
 	}
 }
 
-/* The points of a log give the prices of the log again, with the same errors. */
+static char *read_made(const char *name)
+{
+	char path[TEMPORARY_PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%.480s/%s", folder, name);
+	return file_read(path, NULL);
+}
+
+/* The points of a log give the profile of the log again, with the same errors. */
 Test(from_steps, its_points_are_fitted_to_the_same_errors)
 {
 	char path[TEMPORARY_PATH_BYTES];
@@ -525,14 +533,22 @@ Test(from_steps, its_points_are_fitted_to_the_same_errors)
 		error.text);
 	snprintf(path, sizeof(path), "%.480s/log.tsv", folder);
 	write_priced_log(path, &gpu);
-	char *out = quire_output(
-		folder, 0, "calibrate --from-steps @/log.tsv --model qwen3-8b --name v --out @/p");
+	char *out = quire_output(folder, 0,
+		"calibrate --from-steps @/log.tsv --model qwen3-8b --name v --out @/p "
+		"--kv-blocks 50000 --host-step-us 2504.6 --host-row-us 25.4");
 	add_errors(&first, out);
 	free(out);
 	out = quire_output(folder, 0,
 		"calibrate --points @/p/points.tsv --model qwen3-8b --name v --out @/again");
 	add_errors(&again, out);
+	require(strstr(out, "no line '# engine_bytes'") == NULL, "%s", out);
 	free(out);
+	char *made = read_made("p/v.json"), *made_again = read_made("again/v.json");
+	cr_assert_str_eq(made, made_again);
+	require(strstr(made, "engine_bytes") != NULL && strstr(made, "2504600") != NULL, "%s",
+		made);
+	free(made);
+	free(made_again);
 	const char *held_out = strstr(first.bytes, "held out");
 	require(strncmp(first.bytes + strspn(first.bytes, " "), "fitted", 6) == 0, "%s",
 		first.bytes);
@@ -540,6 +556,41 @@ Test(from_steps, its_points_are_fitted_to_the_same_errors)
 	cr_assert_str_eq(first.bytes, again.bytes);
 	text_deinit(&first);
 	text_deinit(&again);
+}
+
+/* Points without these lines give a profile without their numbers, and a note; a number that is
+   none is refused with its line. */
+Test(from_steps, points_may_lack_what_they_say_of_the_engine)
+{
+	char path[TEMPORARY_PATH_BYTES];
+	struct gpu_profile gpu;
+	struct error error = {0};
+
+	require(gpu_profile_find("h200-vllm-qwen3-8b", &gpu, &error) == STATUS_OK, "%s",
+		error.text);
+	snprintf(path, sizeof(path), "%.480s/log.tsv", folder);
+	write_priced_log(path, &gpu);
+	free(quire_output(folder, 0,
+		"calibrate --from-steps @/log.tsv --model qwen3-8b --name v --out @/p --kv-blocks "
+		"50000"));
+	struct process_result result = shell_run(folder,
+		"sed '/^# engine/d' p/points.tsv >bare.tsv && "
+		"sed 's/^# engine_process_row_ns .*/# engine_process_row_ns x/' p/points.tsv "
+		">odd.tsv");
+	require(result.code == 0, "%s", result.err);
+	process_result_free(&result);
+	char *out = quire_output(
+		folder, 0, "calibrate --points @/bare.tsv --model qwen3-8b --name v --out @/bare");
+	require(strstr(out, "the points have no line '# engine_bytes'") != NULL, "%s", out);
+	free(out);
+	char *made = read_made("bare/v.json");
+	require(strstr(made, "engine_bytes") == NULL, "%s", made);
+	free(made);
+	out = quire_output(folder, 2, "calibrate --points @/odd.tsv --name v --out @/odd");
+	require(strstr(out, "the line '# engine_process_row_ns' of the points: found 'x', expected "
+			    "0 to 1000000000") != NULL,
+		"%s", out);
+	free(out);
 }
 
 /* A step and its rows take an engine process time, either of them alone too. A profile of an engine
