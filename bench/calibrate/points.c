@@ -9,6 +9,7 @@
 #include "engine/shape/weight_shape.h"
 #include "engine/base/text.h"
 #include "sim/possible_step.h"
+#include "sim/step_price.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -170,8 +171,8 @@ static enum status check_times(const struct reader *reader, struct error *error)
 	if (value[COLUMN_samples] == 0) {
 		return refuse(reader, COLUMN_samples, "1 or more", error);
 	}
-	if (elapsed_ns == 0) {
-		return refuse(reader, COLUMN_elapsed_ns, "1 or more", error);
+	if (elapsed_ns == 0 || (double)elapsed_ns > STEP_PRICE_LIMIT) {
+		return refuse(reader, COLUMN_elapsed_ns, "1 to 10^15", error);
 	}
 	if (has_gpu && gpu_ns > elapsed_ns) {
 		return refuse(reader, COLUMN_gpu_ns, "at most elapsed_ns", error);

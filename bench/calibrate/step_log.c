@@ -5,6 +5,7 @@
 #include "engine/base/number.h"
 #include "sim/possible_step.h"
 #include "sim/price_by_operations.h"
+#include "sim/step_price.h"
 #include "workloads/trace/line_reader.h"
 #include "workloads/trace/source_line.h"
 
@@ -144,8 +145,9 @@ static enum status read_values(struct reader *reader, struct error *error)
 		const struct cell *cell = &reader->cells[reader->field[i]];
 		bool is_count = i == COLUMN_decode_rows || i == COLUMN_prefill_rows ||
 				i == COLUMN_sampled_rows || i == COLUMN_prefill_tokens;
-		uint64_t most = is_count ? count_most : sum_most;
 		uint64_t least = i == COLUMN_elapsed_ns;
+		uint64_t most = is_count ? count_most : sum_most;
+		most = i == COLUMN_elapsed_ns ? (uint64_t)STEP_PRICE_LIMIT : most;
 		if (!digits_to_u64(cell->text, cell->bytes, &reader->value[i]) ||
 			reader->value[i] > most || reader->value[i] < least) {
 			return source_line_error(error, &reader->at, columns[i].name, cell->text,

@@ -159,6 +159,9 @@ Test(from_steps, bad_logs_get_one_clear_line)
 		{"phase\t" NEEDED "\nnano\t1\t1\t0\t1\n", "log.tsv: found no step, expected some"},
 		{NEEDED "\n0\t1\t0\t1\n", "log.tsv:2: elapsed_ns: found 0, expected an integer in "
 					  "[1, "},
+		{NEEDED "\n1000000000000001\t1\t0\t1\n",
+			"log.tsv:2: elapsed_ns: found 1000000000000001, expected an integer in [1, "
+			"1000000000000000]"},
 		{NEEDED "\n5.5\t1\t0\t1\n", "log.tsv:2: elapsed_ns: found 5.5"},
 		{NEEDED "\n5\t-1\t0\t1\n", "log.tsv:2: decode_rows: found -1"},
 		{NEEDED "\n5\t4294967296\t0\t1\n", "log.tsv:2: decode_rows: found 4294967296"},
