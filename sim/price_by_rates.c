@@ -53,7 +53,10 @@ void price_by_rates(
 	}
 	if (prefill_tokens > 0) {
 		double pairs = (double)counts->prefill_attention_pairs;
-		double context = prefill_rows * (double)counts->prefill_longest_context;
+		double context = (double)counts->prefill_context_tokens;
+		if (context == 0) { /* not known */
+			context = prefill_rows * (double)counts->prefill_longest_context;
+		}
 		out->prefill_attention = rates->prefill_fixed +
 					 prefill_tokens * rates->prefill_token +
 					 double_max(pairs * rates->prefill_pair,

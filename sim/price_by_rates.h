@@ -29,9 +29,9 @@
    elementwise: a token's two residual sums with their norms, norm and rotation of queries and keys,
    the store of K and V, the gated activation.
 
-   prefill_attention: the bytes are those of the longest context, read once a row, so a prompt more
-   never makes a step cheaper. They decide when prompts of some tokens meet a long prefix; where
-   their prefixes differ, that is too much.
+   prefill_attention: the bytes are those of each row's context, read once. They decide when prompts
+   of some tokens meet a long prefix. Where the sum of contexts is not known, each row has the
+   longest one.
 
    A term whose rows or tokens are none costs nothing.
 

@@ -187,9 +187,9 @@ static enum status read_sharing(
 	if (json_find(&sharing, "alone") == NULL) { /* the engine has no kernel for a row alone */
 		return error->status;
 	}
-	/* Else a second row could make a step cheaper. */
-	return json_double(
-		&sharing, "alone", out->longest, OPERATION_PRICE_LIMIT, &out->alone, error);
+	/* Else a second row could make a step cheaper: with longest 0 no row of several is long. */
+	double most = out->longest > 0 ? OPERATION_PRICE_LIMIT : 0;
+	return json_double(&sharing, "alone", out->longest, most, &out->alone, error);
 }
 
 static enum status read_process(

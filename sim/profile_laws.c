@@ -5,6 +5,7 @@
 #include "engine/shape/kernel_tiles.h"
 #include "sim/price_by_operations.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static const double jump_most = 1.05;
@@ -185,6 +186,23 @@ static uint32_t edges_between(const struct place *place, bool is_row)
 	return edges;
 }
 
+/* The same of a step and one with a token more in its longest row. */
+static uint32_t edges_of_token(const struct place *place, const struct operation_sharing *rule)
+{
+	double context = (double)place->context;
+	double rounds = rule->round > 0 ? floor(context / rule->round) : 0;
+
+	if (place->rows > 1) {
+		return rule->longest > 0 && context == floor(rule->longest)
+			       ? 1U << PRICE_EDGE_long_row
+			       : 0;
+	}
+	uint32_t edges =
+		rule->alone > 0 && context == floor(rule->alone) ? 1U << PRICE_EDGE_long_row : 0;
+	return edges |
+	       (rounds > 0 && context - rounds * rule->round < 1 ? 1U << PRICE_EDGE_row_round : 0);
+}
+
 struct trial {
 	struct operation_pricer *pricer;
 	uint32_t edges;	 /* that may jump */
@@ -335,7 +353,8 @@ static void try_place(struct trial *trial)
 		struct step_counts larger = counts;
 		larger.decode_context_tokens++;
 		larger.decode_longest_context++;
-		try_more(trial, ns, &larger, 0, "a token of context");
+		try_more(trial, ns, &larger, edges_of_token(place, &trial->pricer->sharing),
+			"a token of context");
 		try_sharing(trial);
 		const struct operation_sharing *sharing = &trial->pricer->sharing;
 		try_edge_of_row(trial, (uint64_t)sharing->alone, PRICE_EDGE_long_row);
@@ -396,6 +415,161 @@ static void try_grid(struct trial *trial)
 	}
 }
 
+/* ---- steps at the profile's own numbers ----
+
+   Between the steps of the grid a price may begin, end or jump only where the profile says so: at a
+   number `at` of a ramp, or of the least of a variable and 1, and where its engine begins to share.
+   Its steepest share of a step is in the smallest step there. */
+
+enum axis { AXIS_NONE, AXIS_ROWS, AXIS_CONTEXT, AXIS_TOKENS, AXIS_PREFIX };
+
+/* A variable's axis, and what one of it is there, where a step has as little else as it can. */
+static enum axis axis_of(enum operation_variable x, double *scale)
+{
+	*scale = 1;
+	switch (x) {
+	case OPERATION_VARIABLE_GRAPH_ROWS:
+	case OPERATION_VARIABLE_MIXED_ROWS:
+	case OPERATION_VARIABLE_SAMPLES:
+	case OPERATION_VARIABLE_LONG_ROWS:
+	case OPERATION_VARIABLE_HOST_ROWS:
+		return AXIS_ROWS;
+	case OPERATION_VARIABLE_DECODE_CONTEXT:
+	case OPERATION_VARIABLE_LONGEST:
+	case OPERATION_VARIABLE_LONGEST_MANY:
+	case OPERATION_VARIABLE_HOST_CONTEXT:
+		return AXIS_CONTEXT;
+	case OPERATION_VARIABLE_CONTEXT_MANY:
+		*scale = 0.5; /* of two rows */
+		return AXIS_CONTEXT;
+	case OPERATION_VARIABLE_EAGER_TOKENS:
+	case OPERATION_VARIABLE_MIXED_TOKENS:
+	case OPERATION_VARIABLE_HOST_TOKENS:
+		return AXIS_TOKENS;
+	case OPERATION_VARIABLE_EAGER_TILES:
+		*scale = PRODUCT_TILE;
+		return AXIS_TOKENS;
+	case OPERATION_VARIABLE_TILES:
+		*scale = PREFILL_QUERY_TILE;
+		return AXIS_TOKENS;
+	case OPERATION_VARIABLE_KEYS:
+	case OPERATION_VARIABLE_CHAIN_KEYS:
+		return AXIS_PREFIX;
+	case OPERATION_VARIABLE_HALF_CHAIN_KEYS:
+		*scale = 2;
+		return AXIS_PREFIX;
+	case OPERATION_VARIABLE_TILE_PAIRS:
+		*scale = 1.0 / PREFILL_QUERY_TILE;
+		return AXIS_PREFIX;
+	default:
+		return AXIS_NONE;
+	}
+}
+
+static void try_at(
+	struct trial *trial, uint64_t rows, uint64_t context, uint64_t tokens, uint64_t prefix)
+{
+	const struct prefill_spread spread = operation_spread(&trial->pricer->floors);
+
+	if (rows + tokens == 0 || trial->fault[0] != '\0') {
+		return;
+	}
+	trial->place = (struct place){
+		.rows = rows,
+		.context = context,
+		.tokens = tokens,
+		.prefix = prefix,
+	};
+	if (tokens > 0 || rows == 0) {
+		trial->place.chain = prefill_chain_of_prompt(prefix, tokens, &spread);
+	}
+	trial->place.longer = prefill_chain_of_prompt(prefix, tokens + 1, &spread);
+	try_place(trial);
+}
+
+/* Longer contexts and larger steps than any engine has are not tried. */
+enum { FEW_TOKENS = 64, ROWS_MOST = 1 << 16, CONTEXT_MOST = 1 << 24, TOKENS_MOST = 1 << 20 };
+
+static void try_number(struct trial *trial, enum axis axis, double number)
+{
+	uint64_t at = number < CONTEXT_MOST ? (uint64_t)number : CONTEXT_MOST;
+
+	switch (axis) {
+	case AXIS_ROWS:
+		at = u64_min(at, ROWS_MOST);
+		at += graph_bucket(at) != graph_bucket(at + 1); /* which the grid has */
+		try_at(trial, at, FEW_TOKENS, 0, 0);
+		try_at(trial, at, FEW_TOKENS, 1, 0);
+		break;
+	case AXIS_CONTEXT:
+		try_at(trial, 1, u64_max(at, 1), 0, 0);
+		try_at(trial, 2, u64_max(at, 1), 0, 0);
+		break;
+	case AXIS_TOKENS:
+		try_at(trial, 0, 0, u64_min(at, TOKENS_MOST), 0);
+		try_at(trial, 1, 1, u64_min(at, TOKENS_MOST), 0);
+		break;
+	case AXIS_PREFIX:
+		try_at(trial, 0, 0, 1, at > 0 ? at - 1 : 0);
+		break;
+	case AXIS_NONE:
+		break;
+	}
+}
+
+/* The numbers of one term, each once; the one before it is where a cheaper price still rises. */
+static void try_term(
+	struct trial *trial, enum operation_term term, const struct operation_parts *parts)
+{
+	double scale = 1;
+	enum axis axis = axis_of(operation_term_x(term), &scale);
+	bool is_capped = operation_term_kind(term) == OPERATION_KIND_CHEAPER &&
+			 operation_term_y(term) == OPERATION_VARIABLE_ONE;
+	bool is_tried = operation_term_kind(term) == OPERATION_KIND_RAMP || is_capped;
+
+	for (uint32_t i = 0; i < parts->count && is_tried; i++) {
+		if (parts->ns[i] > 0 && parts->at[i] > 0) {
+			try_number(trial, axis, ceil(parts->at[i] * scale) - is_capped);
+		}
+	}
+}
+
+/* Few rows whose contexts are at most those that are not long, and shared tokens as they begin to
+   be read once. */
+static void try_sharing_of_rows(struct trial *trial)
+{
+	static const uint64_t rows[] = {2, 3, 4, 5, 6, 8, 10, 12, 20, 64};
+	const struct operation_sharing *rule = &trial->pricer->sharing;
+
+	if (rule->tokens <= 1 || rule->longest < 1 || rule->longest > CONTEXT_MOST ||
+		rule->tokens > CONTEXT_MOST) {
+		return;
+	}
+	uint64_t longest = (uint64_t)rule->longest;
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && trial->fault[0] == '\0'; i++) {
+		uint64_t fewest = (uint64_t)rule->tokens / rows[i] + 1;
+		trial->place = (struct place){.rows = rows[i], .context = longest};
+		try_sharing(trial);
+		if (fewest < longest && trial->fault[0] == '\0') {
+			trial->place.context = fewest;
+			try_sharing(trial);
+		}
+	}
+}
+
+static void try_own_numbers(struct trial *trial, const struct operation_prices *prices)
+{
+	const struct operation_sharing *rule = &prices->sharing;
+
+	for (uint32_t i = 0; i < OPERATION_TERM_COUNT; i++) {
+		try_term(trial, (enum operation_term)i, &prices->terms[i]);
+	}
+	if (rule->longest > 0) {
+		try_number(trial, AXIS_CONTEXT, rule->longest);
+	}
+	try_sharing_of_rows(trial);
+}
+
 enum status operation_prices_check(
 	const struct operation_prices *prices, uint32_t edges, struct error *error)
 {
@@ -410,6 +584,7 @@ enum status operation_prices_check(
 	}
 	operation_pricer_init(&pricer, prices);
 	try_grid(&trial);
+	try_own_numbers(&trial, prices);
 	return trial.fault[0] == '\0'
 		       ? STATUS_OK
 		       : error_set(error, STATUS_INPUT, "prices break a law: %s", trial.fault);
@@ -422,5 +597,6 @@ uint32_t operation_prices_edges(const struct operation_prices *prices)
 
 	operation_pricer_init(&pricer, prices);
 	try_grid(&trial);
+	try_own_numbers(&trial, prices);
 	return trial.jumped;
 }

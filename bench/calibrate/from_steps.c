@@ -2,6 +2,7 @@
 
 #include "bench/calibrate/profile.h"
 #include "engine/base/memory.h"
+#include "engine/base/number.h"
 #include "engine/base/text.h"
 #include "engine/model/config_json.h"
 #include "engine/policy.h"
@@ -90,6 +91,42 @@ static enum status set_memory(struct gpu_profile *gpu, const struct from_steps_r
 	return STATUS_OK;
 }
 
+/* Thousandths of a nanosecond are what the options can say. */
+static void write_engine(struct calibrate_origin *origin, const struct gpu_profile *gpu)
+{
+	snprintf(origin->engine_bytes, sizeof(origin->engine_bytes), "%.0f", gpu->engine_bytes);
+	snprintf(origin->engine_process_step_ns, sizeof(origin->engine_process_step_ns), "%.3f",
+		gpu->process_step);
+	snprintf(origin->engine_process_row_ns, sizeof(origin->engine_process_row_ns), "%.3f",
+		gpu->process_row);
+}
+
+static enum status read_number(const struct calibrate_origin *origin, const char *key,
+	const char *text, double most, double *out, struct error *error)
+{
+	uint64_t millionths = 0;
+
+	if (text[0] == '\0') {
+		return STATUS_OK;
+	}
+	if (!text_to_millionths(text, &millionths) || (double)millionths > most * 1e6) {
+		return calibrate_origin_refuse(origin, key, error, "0 to %.0f", most);
+	}
+	*out = (double)millionths / 1e6;
+	return STATUS_OK;
+}
+
+enum status from_steps_read_engine(
+	const struct calibrate_origin *origin, struct gpu_profile *gpu, struct error *error)
+{
+	TRY(read_number(
+		origin, "engine_bytes", origin->engine_bytes, 1e12, &gpu->engine_bytes, error));
+	TRY(read_number(origin, "engine_process_step_ns", origin->engine_process_step_ns, 1e9,
+		&gpu->process_step, error));
+	return read_number(origin, "engine_process_row_ns", origin->engine_process_row_ns, 1e9,
+		&gpu->process_row, error);
+}
+
 /* A device is named as in --gpu. */
 static void set_origin(struct calibrate_points *points, const struct from_steps_request *request,
 	const struct gpu_profile *gpu, const struct model_config *model)
@@ -149,6 +186,7 @@ enum status from_steps(struct from_steps_result *out, const struct from_steps_re
 	TRY(step_log_read(&out->log, request->path, &options, error));
 	set_origin(&out->log.fitted, request, gpu, &model);
 	TRY(set_memory(gpu, request, &model, error));
+	write_engine(&out->log.fitted.origin, gpu);
 	TRY(calibrate_setup_find(&setup, request->config->model, &out->log.fitted, gpu, error));
 	return fit_steps(out, &setup, request->config->seed, error);
 }

@@ -40,4 +40,9 @@ struct from_steps_result {
 enum status from_steps(struct from_steps_result *out, const struct from_steps_request *request,
 	struct gpu_profile *gpu, struct error *error);
 
+/* The same from the lines of CALIBRATE_ENGINE_LIST in front of the points that a log became; what
+   they do not say stays as it is. */
+enum status from_steps_read_engine(
+	const struct calibrate_origin *origin, struct gpu_profile *gpu, struct error *error);
+
 #endif

@@ -207,15 +207,14 @@ void calibrate_heat_remove(struct calibrate_points *points, const struct heat_pr
 	calibrate_heat_write(&points->origin, heat);
 }
 
-static enum status read_rise(
-	const char *text, const char *key, uint64_t most, double *out, struct error *error)
+static enum status read_rise(const struct calibrate_origin *origin, const char *text,
+	const char *key, uint64_t most, double *out, struct error *error)
 {
 	uint64_t millionths = 0;
 
 	if (!text_to_millionths(text, &millionths) || millionths > most) {
-		return error_set(error, STATUS_INPUT,
-			"the line '# %s' of the points: found '%s', expected 0 to %.6f", key, text,
-			(double)most / MILLION);
+		return calibrate_origin_refuse(
+			origin, key, error, "0 to %.6f", (double)most / MILLION);
 	}
 	*out = (double)millionths / MILLION;
 	return STATUS_OK;
@@ -233,20 +232,18 @@ enum status calibrate_heat_read(
 		return STATUS_OK;
 	}
 	if (strcmp(origin->heat_form, HEAT_FORM) != 0) {
-		return error_set(error, STATUS_INPUT,
-			"the line '# heat_form' of the points: found '%s', expected %s; points of "
-			"another form have other times, `quire calibrate --measured` makes them "
-			"again from the recording",
-			origin->heat_form, HEAT_FORM);
+		return calibrate_origin_refuse(origin, "heat_form", error,
+			"%s; points of another form have other times, `quire calibrate --measured` "
+			"makes them again from the recording",
+			HEAT_FORM);
 	}
-	TRY(read_rise(origin->heat_prompt, "heat_prompt", most, &out->prompt, error));
+	TRY(read_rise(origin, origin->heat_prompt, "heat_prompt", most, &out->prompt, error));
 	most = (uint64_t)(out->prompt * MILLION + 0.5);
-	TRY(read_rise(origin->heat_decode, "heat_decode", most, &out->decode, error));
+	TRY(read_rise(origin, origin->heat_decode, "heat_decode", most, &out->decode, error));
 	if (!text_to_u64(origin->heat_decay_ns, &decay_ns) || decay_ns == 0 ||
 		decay_ns > HEAT_DECAY_NS_MOST) {
-		return error_set(error, STATUS_INPUT,
-			"the line '# heat_decay_ns' of the points: found '%s', expected 1 to %llu",
-			origin->heat_decay_ns, (unsigned long long)HEAT_DECAY_NS_MOST);
+		return calibrate_origin_refuse(origin, "heat_decay_ns", error, "1 to %llu",
+			(unsigned long long)HEAT_DECAY_NS_MOST);
 	}
 	out->decay_ns = (double)decay_ns;
 	return STATUS_OK;

@@ -8,14 +8,17 @@
 #include "engine/base/table.h"
 #include "engine/shape/weight_shape.h"
 #include "engine/base/text.h"
+#include "sim/possible_step.h"
+#include "sim/step_price.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Decode rows and samples of which the mean is taken, and how far those may lie from the median. */
-enum { FEW_ROWS = 2, MEAN_SAMPLES = 4 };
+enum { FEW_ROWS = 2, MEAN_SAMPLES = 4, CALIBRATIONS_MOST = 1000000 };
 static const double difference_most = 0.15;
 
 /* Columns in the order in which points.tsv has them. */
@@ -33,6 +36,7 @@ enum column {
 	COLUMN_LIST(COLUMN_ENUM)
 #undef COLUMN_ENUM
 		COLUMN_pair_tokens,
+	COLUMN_running,
 	COLUMN_COUNT
 };
 
@@ -41,6 +45,7 @@ static const char *const column_names[COLUMN_COUNT] = {
 	COLUMN_LIST(COLUMN_NAME)
 #undef COLUMN_NAME
 		"pair_tokens",
+	"running",
 };
 
 /* A steps.tsv lacks the first two, and older tables the others. */
@@ -51,6 +56,7 @@ static const bool may_lack[COLUMN_COUNT] = {
 	[COLUMN_gpu_ns] = true,
 	[COLUMN_host_ns] = true,
 	[COLUMN_pair_tokens] = true,
+	[COLUMN_running] = true,
 	[COLUMN_reread_tokens] = true,
 	[COLUMN_repeat_tokens] = true,
 	[COLUMN_prefill_longest_context] = true,
@@ -72,18 +78,49 @@ struct reader {
 /* Reads "# key value" lines; other comment lines are ignored. */
 static void read_origin(char *remarks, struct calibrate_origin *origin)
 {
-	for (char *line = remarks; line != NULL && *line != '\0';) {
+	uint32_t number = 1;
+
+	for (char *line = remarks; line != NULL && *line != '\0'; number++) {
 		char *end = strchr(line, '\n');
 		*end = '\0';
 #define READ_ORIGIN(key, bytes)                                                                    \
 	if (strncmp(line, "# " #key " ", sizeof("# " #key)) == 0) {                                \
 		snprintf(origin->key, bytes, "%s", line + sizeof("# " #key));                      \
 		text_make_printable(origin->key);                                                  \
+		origin->line_of.key = number;                                                      \
 	}
-		CALIBRATE_ORIGIN_LIST(READ_ORIGIN)
+		CALIBRATE_LINE_LIST(READ_ORIGIN)
 #undef READ_ORIGIN
 		line = end + 1;
 	}
+}
+
+enum status calibrate_origin_refuse(const struct calibrate_origin *origin, const char *key,
+	struct error *error, const char *expected_format, ...)
+{
+	const char *found = "";
+	char expected[200], place[sizeof(origin->path) + 16] = "";
+	uint32_t line = 0;
+	va_list arguments;
+
+#define FIND_LINE(name, bytes)                                                                     \
+	if (strcmp(key, #name) == 0) {                                                             \
+		found = origin->name;                                                              \
+		line = origin->line_of.name;                                                       \
+	}
+	CALIBRATE_LINE_LIST(FIND_LINE)
+#undef FIND_LINE
+	va_start(arguments, expected_format);
+	vsnprintf(expected, sizeof(expected), expected_format, arguments);
+	va_end(arguments);
+	if (line > 0) {
+		snprintf(place, sizeof(place), "%s:%u: ", origin->path, line);
+	} else if (origin->path[0] != '\0') {
+		snprintf(place, sizeof(place), "%s: ", origin->path);
+	}
+	return error_set(error, STATUS_INPUT,
+		"%sthe line '# %s' of the points: found '%s', expected %s", place, key, found,
+		expected);
 }
 
 static enum status open_table(struct reader *reader, const char *path,
@@ -92,6 +129,7 @@ static enum status open_table(struct reader *reader, const char *path,
 	struct text remarks = {0};
 
 	enum status status = table_reader_open(&reader->table, path, &remarks, error);
+	snprintf(origin->path, sizeof(origin->path), "%s", path);
 	read_origin(remarks.bytes, origin);
 	text_deinit(&remarks);
 	TRY(status);
@@ -115,14 +153,52 @@ static enum status parse_row(struct reader *reader, struct error *error)
 				&reader->value[i], error));
 		}
 	}
-	if (reader->value[COLUMN_elapsed_ns] == 0 || reader->value[COLUMN_samples] == 0 ||
-		(reader->value[COLUMN_prefill_tokens] == 0) !=
-			(reader->value[COLUMN_prefill_rows] == 0)) {
-		return error_set(error, STATUS_INPUT,
-			"%s:%llu: found a step without time, samples, or rows for its tokens",
-			reader->table.path, (unsigned long long)reader->table.line_number);
-	}
 	return STATUS_OK;
+}
+
+static enum status refuse(
+	const struct reader *reader, enum column column, const char *expected, struct error *error)
+{
+	return table_reader_refuse(&reader->table, reader->field[column], expected, error);
+}
+
+static enum status check_times(const struct reader *reader, struct error *error)
+{
+	const uint64_t *value = reader->value;
+	uint64_t elapsed_ns = value[COLUMN_elapsed_ns], gpu_ns = value[COLUMN_gpu_ns];
+	bool has_gpu = reader->field[COLUMN_gpu_ns] != TABLE_NO_COLUMN;
+
+	if (value[COLUMN_samples] == 0) {
+		return refuse(reader, COLUMN_samples, "1 or more", error);
+	}
+	if (elapsed_ns == 0 || (double)elapsed_ns > STEP_PRICE_LIMIT) {
+		return refuse(reader, COLUMN_elapsed_ns, "1 to 10^15", error);
+	}
+	if (has_gpu && gpu_ns > elapsed_ns) {
+		return refuse(reader, COLUMN_gpu_ns, "at most elapsed_ns", error);
+	}
+	if (reader->field[COLUMN_host_ns] != TABLE_NO_COLUMN &&
+		(value[COLUMN_host_ns] > elapsed_ns ||
+			(has_gpu && value[COLUMN_host_ns] != elapsed_ns - gpu_ns))) {
+		return refuse(reader, COLUMN_host_ns, "elapsed_ns less gpu_ns", error);
+	}
+	return value[COLUMN_ahead] <= 1 ? STATUS_OK : refuse(reader, COLUMN_ahead, "0 or 1", error);
+}
+
+static enum status check_counts(
+	const struct reader *reader, const struct step_counts *counts, struct error *error)
+{
+	struct step_counts all = *counts;
+	struct step_fault fault;
+
+	all.running = reader->value[COLUMN_running];
+	if (!step_is_possible(&all, &fault)) {
+		return table_reader_refuse(&reader->table,
+			table_reader_find(&reader->table, fault.count), fault.expected, error);
+	}
+	return counts->decode_rows + counts->prefill_rows > 0
+		       ? STATUS_OK
+		       : refuse(reader, COLUMN_decode_rows, "a decode row or a prompt", error);
 }
 
 /* k sequences that hold the same T tokens share T (k - 1), reread T (k - 1) / k and have
@@ -134,7 +210,8 @@ static uint64_t reread_of_pairs(uint64_t shared, uint64_t pairs)
 	return reread < (double)shared ? (uint64_t)reread : shared;
 }
 
-static void append(struct calibrate_points *points, const struct reader *reader)
+static enum status append(
+	struct calibrate_points *points, const struct reader *reader, struct error *error)
 {
 	struct calibrate_point point = {
 		.samples = reader->value[COLUMN_samples],
@@ -143,21 +220,26 @@ static void append(struct calibrate_points *points, const struct reader *reader)
 		.gpu_ns = reader->value[COLUMN_gpu_ns],
 		.host_ns = reader->value[COLUMN_host_ns],
 		.ahead = reader->value[COLUMN_ahead],
+		.line = reader->table.line_number,
 	};
 
 #define COPY_COUNT(name) point.counts.name = reader->value[COLUMN_##name];
 	CALIBRATE_POINT_LIST(COPY_COUNT)
 #undef COPY_COUNT
+	TRY(check_times(reader, error));
 	if (reader->field[COLUMN_gpu_ns] == TABLE_NO_COLUMN) {
-		point.gpu_ns = point.elapsed_ns;
+		point.gpu_ns = point.elapsed_ns - point.host_ns;
 	}
+	point.host_ns = point.elapsed_ns - point.gpu_ns;
 	if (reader->field[COLUMN_reread_tokens] == TABLE_NO_COLUMN) {
 		point.counts.reread_tokens = reread_of_pairs(
 			point.counts.shared_tokens, reader->value[COLUMN_pair_tokens]);
 	}
+	TRY(check_counts(reader, &point.counts, error));
 	points->points = memory_grow(
 		points->points, &points->capacity, points->count + 1, sizeof(*points->points));
 	points->points[points->count++] = point;
+	return STATUS_OK;
 }
 
 enum status calibrate_points_read(
@@ -169,7 +251,7 @@ enum status calibrate_points_read(
 	open_table(&reader, path, &out->origin, error);
 	while (table_reader_next(&reader.table, error) && parse_row(&reader, error) == STATUS_OK) {
 		if (reader.value[COLUMN_start_ns] >= from_ns) {
-			append(out, &reader);
+			append(out, &reader, error);
 		}
 	}
 	table_reader_close(&reader.table);
@@ -394,12 +476,24 @@ enum status calibrate_points_ranks(
 
 	if (text[0] != '\0' &&
 		(!text_to_u64(text, &value) || value < 1 || value > TENSOR_PARALLEL_MAX)) {
-		return error_set(error, STATUS_INPUT,
-			"the line '# tensor_parallel_size' of the points: found '%s', expected 1 "
-			"to %d",
-			text, TENSOR_PARALLEL_MAX);
+		return calibrate_origin_refuse(&points->origin, "tensor_parallel_size", error,
+			"1 to %d", TENSOR_PARALLEL_MAX);
 	}
 	*ranks = (uint32_t)value;
+	return STATUS_OK;
+}
+
+enum status calibrate_points_calibrations(
+	const struct calibrate_points *points, uint64_t *count, struct error *error)
+{
+	const char *text = points->origin.calibrations;
+
+	*count = 1;
+	if (text[0] != '\0' &&
+		(!text_to_u64(text, count) || *count < 1 || *count > CALIBRATIONS_MOST)) {
+		return calibrate_origin_refuse(
+			&points->origin, "calibrations", error, "1 to %d", CALIBRATIONS_MOST);
+	}
 	return STATUS_OK;
 }
 
@@ -415,7 +509,7 @@ enum status calibrate_points_write(
 	if (points->origin.key[0] != '\0') {                                                       \
 		fprintf(output.file, "# " #key " %s\n", points->origin.key);                       \
 	}
-	CALIBRATE_ORIGIN_LIST(WRITE_ORIGIN)
+	CALIBRATE_LINE_LIST(WRITE_ORIGIN)
 #undef WRITE_ORIGIN
 	for (uint32_t i = 0; i < COLUMN_pair_tokens; i++) {
 		fprintf(output.file, "%s%c", column_names[i],

@@ -19,7 +19,8 @@
    mean that no blocks were shared; in place of the latter, pair_tokens (held by both of two
    sequences, summed over all pairs) is read as if all groups were of one size. Without
    decode_longest_context the longest row is unknown, and no price depends on it; without
-   prefill_longest_context prompts are taken as equal. */
+   prefill_longest_context prompts are taken as equal. Times add up, and counts are those of a step
+   that can be (sim/possible_step.h). */
 #define CALIBRATE_POINT_LIST(X)                                                                    \
 	X(decode_rows)                                                                             \
 	X(prefill_rows)                                                                            \
@@ -46,6 +47,8 @@ struct calibrate_point {
 	/* Of the GPU when it began, by each decay of bench/calibrate/heat.h, and what the step's
 	   own FLOPs take at the limit, ns; not in a file. */
 	double heat[CALIBRATE_HEAT_DECAYS], flops_ns;
+	uint64_t line; /* of its file; of joined steps one of theirs */
+	uint32_t file; /* index, where several are pooled */
 	bool is_held_out;
 	uint64_t predicted_ns;
 };
@@ -68,12 +71,34 @@ struct calibrate_point {
 	X(source, 160)                                                                             \
 	X(command, 512)
 
-/* Texts; "": unknown. */
+/* Of steps of another engine, what cannot be fitted from their times: what the engine holds of the
+   memory, and the least that a step and its rows take on the host of an engine process; 0: not
+   known, and no time. */
+#define CALIBRATE_ENGINE_LIST(X)                                                                   \
+	X(engine_bytes, 32)                                                                        \
+	X(engine_process_step_ns, 32)                                                              \
+	X(engine_process_row_ns, 32)
+
+/* The lines in front of the table. */
+#define CALIBRATE_LINE_LIST(X) CALIBRATE_ORIGIN_LIST(X) CALIBRATE_ENGINE_LIST(X)
+
+/* Texts; "": unknown. path: of the file that they were read from, "": none; line_of: where. */
 struct calibrate_origin {
 #define CALIBRATE_ORIGIN_FIELD(key, bytes) char key[bytes];
-	CALIBRATE_ORIGIN_LIST(CALIBRATE_ORIGIN_FIELD)
+	CALIBRATE_LINE_LIST(CALIBRATE_ORIGIN_FIELD)
 #undef CALIBRATE_ORIGIN_FIELD
+	char path[256];
+	struct {
+#define CALIBRATE_ORIGIN_LINE(key, bytes) uint32_t key;
+		CALIBRATE_LINE_LIST(CALIBRATE_ORIGIN_LINE)
+#undef CALIBRATE_ORIGIN_LINE
+	} line_of;
 };
+
+/* "FILE:LINE: line '# KEY': found 'TEXT', expected EXPECTED", as far as file and line are known. */
+enum status calibrate_origin_refuse(const struct calibrate_origin *origin, const char *key,
+	struct error *error, const char *expected_format, ...)
+	__attribute__((format(printf, 4, 5)));
 
 struct calibrate_points {
 	struct calibrate_origin origin;
@@ -105,6 +130,10 @@ void calibrate_points_drop_lone(struct calibrate_points *points);
    run has is refused. */
 enum status calibrate_points_ranks(
 	const struct calibrate_points *points, uint32_t *ranks, struct error *error);
+
+/* How many calibrations the points are the means of, 1 where their origin does not say. */
+enum status calibrate_points_calibrations(
+	const struct calibrate_points *points, uint64_t *count, struct error *error);
 
 /* Adds the points of `more`. */
 void calibrate_points_append(struct calibrate_points *points, const struct calibrate_points *more);

@@ -2,12 +2,16 @@
 
 #include "bench/calibrate/heat.h"
 #include "engine/base/memory.h"
+#include "sim/price_by_operations.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* While steps are pooled their start_ns says which calibration they are of. */
+/* How far below its roofline a step may be, and one in how many may be further. */
+static const double below_most = 0.05;
+enum { BELOW_ONE_IN = 100 };
 
 /* ---- origins ---- */
 
@@ -22,6 +26,42 @@ static enum status check_same(const struct calibrate_spread *first,
 				 expected[0] == '\0' ? "none" : expected, first->path);
 }
 
+/* Whether both have the same steps, with the same times. */
+static bool are_same(const struct calibrate_point *a, const struct calibrate_point *b, size_t count)
+{
+	size_t i = 0;
+
+	while (i < count && a[i].elapsed_ns == b[i].elapsed_ns && a[i].gpu_ns == b[i].gpu_ns &&
+		a[i].samples == b[i].samples &&
+		memcmp(&a[i].counts, &b[i].counts, sizeof(a[i].counts)) == 0) {
+		i++;
+	}
+	return i == count;
+}
+
+/* No two calibrations take the same nanoseconds for all steps: it is one file, or a copy. */
+static enum status check_new(const struct calibrate_pool *pool,
+	const struct calibrate_points *points, struct error *error)
+{
+	const struct calibrate_points *all = &pool->points;
+
+	for (size_t i = 0, end; i < all->count; i = end) {
+		for (end = i + 1;
+			end < all->count && all->points[end].file == all->points[i].file;) {
+			end++;
+		}
+		if (end - i == points->count &&
+			are_same(&all->points[i], points->points, points->count)) {
+			return error_set(error, STATUS_INPUT,
+				"%s: found the steps and times of %s, expected those of another "
+				"calibration",
+				pool->spreads[pool->count].path,
+				pool->spreads[all->points[i].file].path);
+		}
+	}
+	return STATUS_OK;
+}
+
 /* Appends a text that is not yet there; one that has no room is left out. */
 static void add_text(char *text, size_t bytes, const char *more)
 {
@@ -32,10 +72,12 @@ static void add_text(char *text, size_t bytes, const char *more)
 	}
 }
 
-/* What the pool is of: all devices and commits, the latest date, the commands of the first. */
+/* What the pool is of: the device, all commits, the latest date, the commands of the first. */
 static void add_origin(struct calibrate_origin *origin, const struct calibrate_origin *more)
 {
-	add_text(origin->device, sizeof(origin->device), more->device);
+	if (origin->device[0] == '\0') {
+		memcpy(origin->device, more->device, sizeof(origin->device));
+	}
 	add_text(origin->commit, sizeof(origin->commit), more->commit);
 	if (strcmp(more->date, origin->date) > 0) {
 		memcpy(origin->date, more->date, sizeof(origin->date));
@@ -72,8 +114,10 @@ static enum status add_one(struct calibrate_pool *pool, struct calibrate_points 
 	const struct calibrate_spread *first = &pool->spreads[0], *own = first + pool->count;
 	struct calibrate_origin *origin = &pool->points.origin, *more = &points->origin;
 	struct heat_prices heat;
+	uint64_t calibrations;
 
 	TRY(calibrate_heat_read(points, &heat, error));
+	TRY(calibrate_points_calibrations(points, &calibrations, error));
 	if (pool->count == 0) {
 		*origin = *more;
 	}
@@ -81,6 +125,12 @@ static enum status add_one(struct calibrate_pool *pool, struct calibrate_points 
 	TRY(check_same(first, own, "tensor_parallel_size", origin->tensor_parallel_size,
 		more->tensor_parallel_size, error));
 	TRY(check_same(first, own, "source", origin->source, more->source, error));
+	if (origin->device[0] != '\0' && more->device[0] != '\0') {
+		TRY(check_same(first, own, "device", origin->device, more->device, error));
+	}
+#define CHECK_ENGINE(key, bytes) TRY(check_same(first, own, #key, origin->key, more->key, error));
+	CALIBRATE_ENGINE_LIST(CHECK_ENGINE)
+#undef CHECK_ENGINE
 	if ((heat.prompt > 0) != (sum->prompt > 0) && pool->count > 0) {
 		return error_set(error, STATUS_INPUT,
 			"%s: found %s heat_prompt, expected %s as in %s: times at no heat and as "
@@ -88,12 +138,14 @@ static enum status add_one(struct calibrate_pool *pool, struct calibrate_points 
 			own->path, heat.prompt > 0 ? "a" : "no", heat.prompt > 0 ? "none" : "one",
 			first->path);
 	}
+	TRY(check_new(pool, points, error));
 	add_origin(origin, more);
+	pool->calibrations += calibrations;
 	sum->prompt += heat.prompt;
 	sum->decode += heat.decode;
 	sum->decay_ns += heat.decay_ns;
 	for (size_t i = 0; i < points->count; i++) {
-		points->points[i].start_ns = pool->count;
+		points->points[i].file = pool->count;
 	}
 	calibrate_points_append(&pool->points, points);
 	pool->count++;
@@ -150,8 +202,8 @@ static void find_spread(struct calibrate_pool *pool, uint32_t index, double *rat
 		end = calibrate_points_group(points, i);
 		for (size_t j = i; j < end; j++) {
 			const struct calibrate_point *point = &points->points[j];
-			first = point->start_ns == 0 ? point : first;
-			own = point->start_ns == index ? point : own;
+			first = point->file == 0 ? point : first;
+			own = point->file == index ? point : own;
 		}
 		if (first != NULL && own != NULL) {
 			ratios[spread->steps++] =
@@ -209,8 +261,8 @@ static void join_all(struct calibrate_pool *pool)
 		points->points[kept++] = mean_of(&points->points[i], end - i);
 	}
 	points->count = kept;
-	snprintf(points->origin.calibrations, sizeof(points->origin.calibrations), "%u",
-		pool->count);
+	snprintf(points->origin.calibrations, sizeof(points->origin.calibrations), "%llu",
+		(unsigned long long)pool->calibrations);
 	free(ratios);
 }
 
@@ -224,6 +276,37 @@ enum status calibrate_pool_read(struct calibrate_pool *out, const char *paths, s
 		join_all(out);
 	}
 	return STATUS_OK;
+}
+
+enum status calibrate_pool_check(const struct calibrate_pool *pool,
+	const struct operation_floors *floors, const char *gpu, struct error *error)
+{
+	const struct calibrate_points *points = &pool->points;
+	const struct calibrate_point *first = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < points->count; i++) {
+		const struct calibrate_point *point = &points->points[i];
+		double least = operation_roofline(floors, &point->counts);
+		if ((double)point->elapsed_ns >= (1 - below_most) * least) {
+			continue;
+		}
+		count++;
+		if (first == NULL || point->file < first->file ||
+			(point->file == first->file && point->line < first->line)) {
+			first = point;
+		}
+	}
+	return count <= points->count / BELOW_ONE_IN
+		       ? STATUS_OK
+		       : error_set(error, STATUS_INPUT,
+				 "%s:%llu: column elapsed_ns: found %llu, expected %.0f or more at "
+				 "the limits of %s (--gpu); %zu of %zu steps take less than they "
+				 "can",
+				 pool->spreads[first->file].path, (unsigned long long)first->line,
+				 (unsigned long long)first->elapsed_ns,
+				 ceil(operation_roofline(floors, &first->counts)), gpu, count,
+				 points->count);
 }
 
 void calibrate_pool_free(struct calibrate_pool *pool)

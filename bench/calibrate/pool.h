@@ -2,6 +2,7 @@
 #define BENCH_CALIBRATE_POOL_H
 
 #include "bench/calibrate/points.h"
+#include "sim/operation_prices.h"
 
 /* Calibrations of several cards of a kind as one. Cards differ by 1 to 3 %, so prices that are
    fitted to several of them are nearer to the next card than those of any one. */
@@ -18,16 +19,24 @@ struct calibrate_spread {
 
 struct calibrate_pool {
 	struct calibrate_points points;			      /* joined */
-	uint32_t count;					      /* calibrations */
+	uint32_t count;					      /* files */
+	uint64_t calibrations;				      /* that those are of */
 	struct calibrate_spread spreads[CALIBRATE_POOL_MOST]; /* (count); the first is 1 */
 	char *paths;					      /* owned, with an end behind each */
 };
 
 /* Reads the points.tsv that `paths` names, with commas between them. A step that several have takes
-   the mean of their times. STATUS_INPUT where they are not of one model and one number of GPUs, or
-   some know what heat does to their GPU and others do not. Whatever is returned, `out` is to be
+   the mean of their times, in which each file weighs the same. STATUS_INPUT where they are not of
+   one model, one device and one number of GPUs, some know what heat does to their GPU and others do
+   not, or two have the same steps and times. Whatever is returned, `out` is to be
    freed. */
 enum status calibrate_pool_read(struct calibrate_pool *out, const char *paths, struct error *error);
+
+/* STATUS_INPUT, with the first of them, where more than one in a hundred steps take over 5 % less
+   than their operations take at the limits (operation_roofline()): the times are in another unit,
+   or of another GPU than the one that `gpu` names. Fewer may be steps that were noticed late. */
+enum status calibrate_pool_check(const struct calibrate_pool *pool,
+	const struct operation_floors *floors, const char *gpu, struct error *error);
 
 void calibrate_pool_free(struct calibrate_pool *pool);
 

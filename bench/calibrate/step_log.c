@@ -3,7 +3,9 @@
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
+#include "sim/possible_step.h"
 #include "sim/price_by_operations.h"
+#include "sim/step_price.h"
 #include "workloads/trace/line_reader.h"
 #include "workloads/trace/source_line.h"
 
@@ -143,8 +145,9 @@ static enum status read_values(struct reader *reader, struct error *error)
 		const struct cell *cell = &reader->cells[reader->field[i]];
 		bool is_count = i == COLUMN_decode_rows || i == COLUMN_prefill_rows ||
 				i == COLUMN_sampled_rows || i == COLUMN_prefill_tokens;
-		uint64_t most = is_count ? count_most : sum_most;
 		uint64_t least = i == COLUMN_elapsed_ns;
+		uint64_t most = is_count ? count_most : sum_most;
+		most = i == COLUMN_elapsed_ns ? (uint64_t)STEP_PRICE_LIMIT : most;
 		if (!digits_to_u64(cell->text, cell->bytes, &reader->value[i]) ||
 			reader->value[i] > most || reader->value[i] < least) {
 			return source_line_error(error, &reader->at, columns[i].name, cell->text,
@@ -173,39 +176,26 @@ static void complete(struct reader *reader)
 	}
 }
 
-static enum status check_values(const struct reader *reader, struct error *error)
+static enum status check_counts(
+	const struct reader *reader, const struct step_counts *counts, struct error *error)
 {
-	const uint64_t *value = reader->value;
-	const char *wrong = NULL;
+	struct step_fault fault;
+	char found[24];
 
-	if (value[COLUMN_decode_rows] + value[COLUMN_prefill_tokens] == 0) {
-		wrong = "a step without rows";
-	} else if ((value[COLUMN_prefill_rows] == 0) != (value[COLUMN_prefill_tokens] == 0) ||
-		   value[COLUMN_prefill_rows] > value[COLUMN_prefill_tokens]) {
-		wrong = "prompt tokens without a prompt, or a prompt without a token";
-	} else if (value[COLUMN_decode_context_tokens] < value[COLUMN_decode_rows] ||
-		   (value[COLUMN_decode_rows] == 0 && value[COLUMN_decode_context_tokens] > 0)) {
-		wrong = "other decode_context_tokens than one or more for each of decode_rows";
-	} else if (value[COLUMN_sampled_rows] >
-		   value[COLUMN_decode_rows] + value[COLUMN_prefill_rows]) {
-		wrong = "more sampled_rows than rows";
-	} else if (value[COLUMN_decode_longest_context] > value[COLUMN_decode_context_tokens]) {
-		wrong = "a longest context longer than all together";
-	} else if (has(reader, COLUMN_decode_longest_context) && value[COLUMN_decode_rows] > 0 &&
-		   value[COLUMN_decode_longest_context] <
-			   value[COLUMN_decode_context_tokens] / value[COLUMN_decode_rows]) {
-		wrong = "a longest context shorter than the mean";
-	} else if (value[COLUMN_shared_tokens] > value[COLUMN_decode_context_tokens] ||
-		   value[COLUMN_reread_tokens] > value[COLUMN_shared_tokens] ||
-		   value[COLUMN_repeat_tokens] > value[COLUMN_shared_tokens]) {
-		wrong = "more shared tokens than there are, or more read again than shared";
+	if (counts->decode_rows + counts->prefill_tokens == 0) {
+		return source_line_error(error, &reader->at, "decode_rows", "0", 1,
+			"a decode row or a prompt token");
 	}
-	return wrong == NULL ? STATUS_OK
-			     : source_line_error(error, &reader->at, NULL, wrong, strlen(wrong),
-				       "counts of one step");
+	if (step_is_possible(counts, &fault)) {
+		return STATUS_OK;
+	}
+	snprintf(found, sizeof(found), "%llu", (unsigned long long)fault.found);
+	return source_line_error(
+		error, &reader->at, fault.count, found, strlen(found), "%s", fault.expected);
 }
 
-static void append(struct calibrate_points *points, const struct reader *reader)
+static enum status append(
+	struct calibrate_points *points, const struct reader *reader, struct error *error)
 {
 	struct calibrate_point point = {
 		.samples = 1,
@@ -216,8 +206,10 @@ static void append(struct calibrate_points *points, const struct reader *reader)
 #define COPY_COUNT(name) point.counts.name = reader->value[COLUMN_##name];
 	CALIBRATE_POINT_LIST(COPY_COUNT)
 #undef COPY_COUNT
+	TRY(check_counts(reader, &point.counts, error));
 	const struct calibrate_points one = {.points = &point, .count = 1};
 	calibrate_points_append(points, &one);
+	return STATUS_OK;
 }
 
 static enum status read_row(struct reader *reader, struct step_log *out, const char *line,
@@ -239,10 +231,8 @@ static enum status read_row(struct reader *reader, struct step_log *out, const c
 	}
 	TRY(read_values(reader, error));
 	complete(reader);
-	TRY(check_values(reader, error));
 	bool is_held_out = options->held_out != NULL && is_text(phase, options->held_out);
-	append(is_held_out ? &out->held_out : &out->fitted, reader);
-	return STATUS_OK;
+	return append(is_held_out ? &out->held_out : &out->fitted, reader, error);
 }
 
 static enum status read_rows(struct reader *reader, struct step_log *out,

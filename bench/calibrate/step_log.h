@@ -15,8 +15,9 @@
 		 prefill_tile_keys, prefill_chain_keys, prefill_half_chain_keys,
 		 prefill_context_tokens, shared_tokens, reread_tokens, repeat_tokens
 
-   Other columns are not read. Rows and tokens of a step are below 2^32, other numbers at most
-   2^52; a log has at least one step and at most STEP_LOG_STEPS_MAX. */
+   Other columns are not read. Rows and tokens of a step are below 2^32, its time is at most
+   STEP_PRICE_LIMIT, other numbers are at most 2^52, and all counts are those of a step that can be
+   (sim/possible_step.h); a log has at least one step and at most STEP_LOG_STEPS_MAX. */
 
 enum { STEP_LOG_STEPS_MAX = 1 << 22 };
 

@@ -77,7 +77,7 @@ static enum status check_model(const struct calibrate_request *request,
 }
 
 static enum status fit_and_write(const struct calibrate_request *request,
-	struct calibrate_points *points, const struct gpu_profile *gpu, struct error *error)
+	struct calibrate_points *points, struct gpu_profile *gpu, struct error *error)
 {
 	struct calibrate_fit fit;
 	struct calibrate_setup setup;
@@ -86,12 +86,18 @@ static enum status fit_and_write(const struct calibrate_request *request,
 	TRY(path_format(path, error, "%s/%s.json", request->out, request->name));
 	TRY(check_model(request, points, error));
 	TRY(calibrate_setup_find(&setup, request->replay.run.config.model, points, gpu, error));
+	TRY(from_steps_read_engine(&points->origin, gpu, error));
 	TRY(calibrate_fit(&fit, points, &setup, request->replay.run.config.seed, error));
 	TRY(calibrate_profile_write(path, &fit, points, gpu, error));
 	printf("%s: %s on %s, absolute error of a step's predicted time\n", path,
 		points->origin.model, points->origin.device);
 	print_errors("fitted", &fit.fitted);
 	print_errors("held out", &fit.held_out);
+	if (setup.is_step_log && points->origin.engine_bytes[0] == '\0') {
+		printf("  the points have no line '# engine_bytes': the profile says neither what "
+		       "the engine holds of the memory nor what its process takes; quire calibrate "
+		       "--from-steps writes them\n");
+	}
 	return request->plot == NULL
 		       ? STATUS_OK
 		       : calibrate_plot(&fit, points, request->name, request->plot, error);
@@ -160,7 +166,11 @@ static enum status run_from_steps(
 
 static void print_spread(const struct calibrate_pool *pool)
 {
-	printf("%u calibrations, %zu different %s\n", pool->count, pool->points.count,
+	printf("%llu calibrations", (unsigned long long)pool->calibrations);
+	if (pool->calibrations > pool->count) {
+		printf(" in %u files, each of the same weight", pool->count);
+	}
+	printf(", %zu different %s\n", pool->points.count,
 		word_of_count(pool->points.count, "step", "steps"));
 	for (uint32_t i = 1; i < pool->count; i++) {
 		const struct calibrate_spread *spread = &pool->spreads[i];
@@ -177,14 +187,28 @@ static void print_spread(const struct calibrate_pool *pool)
 	}
 }
 
+static enum status check_pool(const struct calibrate_request *request,
+	const struct calibrate_pool *pool, const struct gpu_profile *gpu, struct error *error)
+{
+	struct calibrate_setup setup;
+	struct operation_floors floors;
+
+	TRY(check_model(request, &pool->points, error));
+	TRY(calibrate_setup_find(
+		&setup, request->replay.run.config.model, &pool->points, gpu, error));
+	operation_floors_of(&floors, &setup.limits, &setup.shape);
+	return calibrate_pool_check(pool, &floors, gpu->name, error);
+}
+
 /* Points of an earlier calibration, or of several, whose means are written. */
 static enum status read_points(const struct calibrate_request *request,
-	struct calibrate_points *points, struct error *error)
+	const struct gpu_profile *gpu, struct calibrate_points *points, struct error *error)
 {
 	struct calibrate_pool pool;
 	char path[PATH_BYTES_MAX];
 
 	enum status status = calibrate_pool_read(&pool, request->points, error);
+	status = status == STATUS_OK ? check_pool(request, &pool, gpu, error) : status;
 	if (status == STATUS_OK && pool.count > 1) {
 		print_spread(&pool);
 		status = path_format(path, error, "%s/points.tsv", request->out);
@@ -302,7 +326,7 @@ static enum status get_points(struct calibrate_request *request, const struct gp
 	struct calibrate_points *points, struct error *error)
 {
 	if (request->points != NULL) {
-		return read_points(request, points, error);
+		return read_points(request, gpu, points, error);
 	}
 	if (request->is_measured) {
 		return calibrate_collect(&request->replay, request->out, gpu, points, error);
@@ -347,6 +371,24 @@ static enum status prepare(
 	return STATUS_OK;
 }
 
+/* The figure is drawn last; its folder may be DIR, which is there by now. */
+static enum status check_plot(const char *plot, struct error *error)
+{
+	const char *slash = plot == NULL ? NULL : strrchr(plot, '/');
+	char folder[PATH_BYTES_MAX];
+	bool is_there = true;
+
+	if (slash != NULL && slash > plot) {
+		TRY(path_format(folder, error, "%.*s", (int)(slash - plot), plot));
+		TRY(path_is_there(folder, &is_there, error));
+	}
+	return is_there ? STATUS_OK
+			: error_set(error, STATUS_FILE,
+				  "--plot %.200s: found no folder %.200s, expected one that is "
+				  "there",
+				  plot, folder);
+}
+
 static enum status run(struct command_line *line, struct error *error)
 {
 	struct calibrate_request *request = line->values;
@@ -362,8 +404,10 @@ static enum status run(struct command_line *line, struct error *error)
 		(is_first && owned_folder_open(&owned, request->out, error) != STATUS_OK)) {
 		return rank_launch_join(0, error); /* which carries the error */
 	}
-	enum status status;
-	if (request->steps.path != NULL) {
+	enum status status = is_first ? check_plot(request->plot, error) : STATUS_OK;
+	if (status != STATUS_OK) {
+		status = rank_launch_join(0, error);
+	} else if (request->steps.path != NULL) {
 		status = run_from_steps(request, &choice.profile, error);
 	} else {
 		/* from which only rank 0 returns */
@@ -385,7 +429,8 @@ static const struct option options[] = {
 	{"force", OPTION_FLAG, REQUEST(replay.is_forced), .help = "replace measurements in DIR"},
 	{"points", OPTION_TEXT, REQUEST(points), .argument = "FILES",
 		.help = "measure nothing, fit the points of an earlier calibration; of several, "
-			"with commas between the files, the means"},
+			"with commas between the files, the means, in which each file weighs the "
+			"same"},
 	{"measured", OPTION_FLAG, REQUEST(is_measured),
 		.help = "measure nothing, use the steps measured earlier in DIR"},
 	{"plot", OPTION_TEXT, REQUEST(plot), .argument = "FILE.svg",

@@ -6,6 +6,7 @@
 #include "engine/base/path.h"
 #include "engine/step_record.h"
 #include "reports/results/results.h"
+#include "sim/possible_step.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -167,7 +168,12 @@ static enum status read_step(struct reader *reader, struct priced_step *step, st
 	TRY(read_cell(reader, STEP_COLUMN_##column, &step->counts.column, error));
 	STEP_COUNT_LIST(READ_COUNT)
 #undef READ_COUNT
-	return STATUS_OK;
+	struct step_fault fault;
+	return step_is_possible(&step->counts, &fault)
+		       ? STATUS_OK
+		       : table_reader_refuse(&reader->table,
+				 table_reader_find(&reader->table, fault.count), fault.expected,
+				 error);
 }
 
 /* What tells a step that was launched ahead is the time that the host took: it is one of two prices

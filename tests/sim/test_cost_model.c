@@ -610,6 +610,18 @@ Test(cost_model, a_prefill_chunk_pays_for_pairs_or_for_its_prefix)
 	cost_model_price(&fixture.runner, &tail, &price);
 	/* 1,000 tokens of 80 bytes at 2 are slower than 160,000 FLOPs at 16. */
 	cr_assert(price.prefill_attention == 2 * (11 + 2 + 40000.0));
+	/* Beside 9 prompts of a token it is read once, not ten times. */
+	struct step_counts crowd = tail;
+	crowd.prefill_rows = crowd.prefill_tokens = 10;
+	crowd.prefill_attention_pairs += 9;
+	crowd.prefill_context_tokens = 1009;
+	cost_model_price(&fixture.runner, &crowd, &price);
+	cr_assert(
+		price.prefill_attention == 2 * (11 + 20 + 40360.0), "%g", price.prefill_attention);
+	crowd.prefill_context_tokens = 0; /* not known: ten of the longest */
+	cost_model_price(&fixture.runner, &crowd, &price);
+	cr_assert(
+		price.prefill_attention == 2 * (11 + 20 + 400000.0), "%g", price.prefill_attention);
 	fixture_close(&fixture);
 }
 
@@ -629,6 +641,11 @@ Test(cost_model, more_work_never_costs_less)
 		counts.prefill_attention_pairs =
 			counts.prefill_tokens * (1 + counter_hash(key, 5) % 40960);
 		counts.prefill_longest_context = 1 + counter_hash(key, 7) % 131072;
+		bool has_contexts = counter_hash(key, 8) % 2 == 0;
+		if (has_contexts) {
+			counts.prefill_context_tokens =
+				counts.prefill_longest_context + counter_hash(key, 9) % 131072;
+		}
 		uint64_t before = execute(&fixture, &counts).elapsed_ns;
 		struct step_counts more = counts;
 		switch (counter_hash(key, 6) % 5) {
@@ -648,6 +665,7 @@ Test(cost_model, more_work_never_costs_less)
 			more.prefill_rows++;
 			more.prefill_tokens += 1000;
 			more.prefill_attention_pairs += batch_attention_pairs(0, 1000);
+			more.prefill_context_tokens += has_contexts ? 1000 : 0;
 			break;
 		}
 		require(execute(&fixture, &more).elapsed_ns >= before, "case %u costs less",

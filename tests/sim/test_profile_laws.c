@@ -849,22 +849,97 @@ Test(profile_laws, a_second_reading_jumps_at_a_named_edge)
 	require_equal(operation_prices_edges(prices), others);
 }
 
+static struct gpu_profile builtin(const char *name)
+{
+	struct gpu_profile profile;
+	struct error error = {0};
+
+	require(gpu_profile_find(name, &profile, &error) == STATUS_OK, "%s", error.text);
+	return profile;
+}
+
+/* A price that begins at a number between the steps of a grid jumps there. */
+Test(profile_laws, a_price_that_begins_between_is_tried_where_it_begins)
+{
+	static const struct {
+		enum operation_term term;
+		struct operation_parts parts;
+		const char *part;
+	} cases[] = {
+		{OPERATION_TERM_kv_longest, {3, {0, 512, 40000}, {0, 0, 1e6}},
+			"a token of context more is a jump over 5 % at no named edge: 1 decode "
+			"rows of 40000 tokens"},
+		{OPERATION_TERM_kv_first, {1, {40}, {1e6}},
+			"a token of context more is a jump over 5 % at no named edge: 1 decode"},
+		{OPERATION_TERM_eager_decodes, {2, {0, 520}, {0, 1e7}},
+			"a row more is a jump over 5 % at no named edge: 520 decode rows"},
+		{OPERATION_TERM_host_tokens, {2, {0, 12000}, {0, 1e8}},
+			"a prompt token more is a jump over 5 % at no named edge: 0 decode rows "
+			"of 0 tokens beside a prompt of 12000 behind 0"},
+		{OPERATION_TERM_prefill_walk, {2, {0, 50000}, {0, 1e7}},
+			"a prompt token more is a jump over 5 % at no named edge: 0 decode rows "
+			"of 0 tokens beside a prompt of 1 behind 49999"},
+	};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct gpu_profile profile = builtin("h200-qwen3-0.6b");
+		struct error error = {0};
+		profile.prices.terms[cases[i].term] = cases[i].parts;
+		require_equal(operation_prices_check(&profile.prices, profile.edges, &error),
+			STATUS_INPUT);
+		require(strstr(error.text, cases[i].part) != NULL, "%u: %s", i, error.text);
+	}
+}
+
+/* Five rows that read 18,431 shared tokens each for themselves, and 18,432 once, at a price that
+   grows with the rows: 16 rows and more would not tell. */
+Test(profile_laws, few_rows_that_begin_to_share_jump_at_a_named_edge)
+{
+	static const enum operation_term none[] = {OPERATION_TERM_kv_reread,
+		OPERATION_TERM_kv_each_far, OPERATION_TERM_kv_again, OPERATION_TERM_kv_repeat,
+		OPERATION_TERM_kv_long, OPERATION_TERM_kv_long_rows, OPERATION_TERM_kv_shared};
+	struct gpu_profile profile = builtin("h200-qwen3-0.6b");
+	struct operation_prices *prices = &profile.prices;
+	struct error error = {0};
+	uint32_t others =
+		(profile.edges | 1U << PRICE_EDGE_row_round) & ~(1U << PRICE_EDGE_sharing);
+
+	for (uint32_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		prices->terms[none[i]].count = 0;
+	}
+	prices->sharing.readers = 0;
+	prices->terms[OPERATION_TERM_kv_rounds] = (struct operation_parts){1, {1}, {26}};
+	prices->terms[OPERATION_TERM_kv_each] = (struct operation_parts){1, {0}, {25}};
+	prices->terms[OPERATION_TERM_kv_merge] = (struct operation_parts){1, {1152}, {25}};
+	require_equal(operation_prices_check(prices, others, &error), STATUS_INPUT);
+	require(strstr(error.text, "reading shared tokens once is a jump at no named edge") != NULL,
+		"%s", error.text);
+	require(operation_prices_edges(prices) >> PRICE_EDGE_sharing & 1, "the edge has no name");
+}
+
 /* A row alone that changed its kernel before other rows do could become cheaper beside a second. */
 Test(profile_laws, a_row_alone_changes_its_kernel_no_earlier_than_others)
 {
-	static const char *const numbers[] = {"4095", "4096"};
+	static const struct {
+		const char *longest, *alone, *part; /* NULL: not of these numbers */
+	} cases[] = {
+		{"4096", "4095", "sharing.alone: found 4095, expected a number in [4096, "},
+		{"4096", "4096", NULL},
+		{"0", "0", NULL},
+		{"0", "35000", "sharing.alone: found 35000, expected a number in [0, 0]"},
+	};
 	char sharing[128];
 
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct error error = {0};
 		snprintf(sharing, sizeof(sharing),
-			"\"sharing\": {\"tokens\": 9, \"longest\": 4096, \"alone\": "
+			"\"sharing\": {\"tokens\": 9, \"longest\": %s, \"alone\": "
 			"%s},\n\"edges\"",
-			numbers[i]);
+			cases[i].longest, cases[i].alone);
 		read_changed("\"edges\"", "\"edges\"", sharing, &error);
-		bool is_refused = strstr(error.text, "sharing.alone: found 4095, expected a number "
-						     "in [4096, ") != NULL;
-		require(is_refused == (i == 0), "%s: '%s'", numbers[i], error.text);
+		const char *part = cases[i].part != NULL ? cases[i].part : "sharing.alone";
+		require((strstr(error.text, part) != NULL) == (cases[i].part != NULL), "%s: '%s'",
+			cases[i].alone, error.text);
 	}
 }
 

@@ -226,7 +226,8 @@ static struct step_price naive_rates(const struct model_config *model,
 		}
 		if (prompts > 0) {
 			double longest = (double)counts->prefill_longest_context;
-			double bytes = prompts * longest * 2 * 2 * key;
+			double contexts = (double)counts->prefill_context_tokens;
+			double bytes = (contexts > 0 ? contexts : prompts * longest) * 2 * 2 * key;
 			double flops = 4 * model->head_dim * heads * pairs;
 			price.prefill_attention +=
 				gpu->prefill_attention_fixed +

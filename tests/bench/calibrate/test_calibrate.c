@@ -5,6 +5,7 @@
 #include "bench/calibrate/profile.h"
 #include "bench/calibrate/least_squares.h"
 #include "engine/base/counter_hash.h"
+#include "engine/base/integer.h"
 #include "engine/model/config_json.h"
 #include "sim/cost_model.h"
 #include "sim/price_by_operations.h"
@@ -376,7 +377,9 @@ Test(points, are_read_as_they_were_written)
 	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
 	require(calibrate_points_read(&again, path, 0, &error) == STATUS_OK, "%s", error.text);
 	require_equal(again.count, 1);
-	cr_assert(memcmp(&again.origin, &points.origin, sizeof(points.origin)) == 0);
+#define SAME_LINE(key, bytes) cr_assert_str_eq(again.origin.key, points.origin.key);
+	CALIBRATE_LINE_LIST(SAME_LINE)
+#undef SAME_LINE
 	cr_assert(memcmp(again.points, points.points, sizeof(*points.points)) == 0);
 	calibrate_points_free(&points);
 	calibrate_points_free(&again);
@@ -409,8 +412,28 @@ Test(points, malformed_files_are_refused_with_line_and_column)
 		{POINT_HEADER "1\t5\n", "points.tsv:2: found 2 columns, expected the header's 10"},
 		{POINT_HEADER "1\t-5\t4\t1\t2\t0\t0\t9\t0\t2\n",
 			"points.tsv:2: column elapsed_ns: found '-5', expected an integer"},
-		{POINT_HEADER "1\t0\t0\t0\t2\t0\t0\t9\t0\t2\n", "points.tsv:2: found a step"},
-		{POINT_HEADER "1\t5\t5\t0\t2\t0\t7\t9\t9\t2\n", "points.tsv:2: found a step"},
+		{POINT_HEADER "1\t0\t0\t0\t2\t0\t0\t9\t0\t2\n",
+			"points.tsv:2: column elapsed_ns: found '0', expected 1 to 10^15"},
+		{POINT_HEADER "1\t1000000000000001\t5\t0\t2\t0\t0\t9\t0\t2\n",
+			"points.tsv:2: column elapsed_ns: found '1000000000000001', expected 1 to"},
+		{POINT_HEADER "0\t5\t5\t0\t2\t0\t0\t9\t0\t2\n",
+			"points.tsv:2: column samples: found '0', expected 1 or more"},
+		{POINT_HEADER "1\t5\t6\t0\t2\t0\t0\t9\t0\t2\n",
+			"points.tsv:2: column gpu_ns: found '6', expected at most elapsed_ns"},
+		{POINT_HEADER "1\t5\t3\t1\t2\t0\t0\t9\t0\t2\n",
+			"points.tsv:2: column host_ns: found '1', expected elapsed_ns less gpu_ns"},
+		{POINT_HEADER "1\t5\t5\t0\t2\t0\t7\t9\t9\t2\n",
+			"points.tsv:2: column prefill_rows: found '0', expected 1 to 7"},
+		{POINT_HEADER "1\t5\t5\t0\t9\t0\t0\t8\t0\t9\n",
+			"points.tsv:2: column decode_context_tokens: found '8', expected 9 to"},
+		{POINT_HEADER "1\t5\t5\t0\t0\t0\t0\t0\t0\t0\n",
+			"points.tsv:2: column decode_rows: found '0', expected a decode row or"},
+		{"ahead\t" POINT_HEADER "2\t1\t5\t5\t0\t2\t0\t0\t9\t0\t2\n",
+			"points.tsv:2: column ahead: found '2', expected 0 or 1"},
+		{"elapsed_ns\thost_ns\tdecode_rows\tprefill_rows\tprefill_tokens\t"
+		 "decode_context_tokens\tprefill_attention_pairs\tsampled_rows\n"
+		 "5\t6\t2\t0\t0\t9\t0\t2\n",
+			"points.tsv:2: column host_ns: found '6', expected elapsed_ns less gpu_ns"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char path[TEMPORARY_PATH_BYTES];
@@ -493,8 +516,8 @@ static void make_points(struct calibrate_points *points, uint32_t count, double 
 			counts->decode_rows = 1 + a % (UINT64_C(1) << (1 + b % 9));
 			counts->decode_context_tokens = counts->decode_rows * (20 + b % 2000);
 			uint64_t mean = counts->decode_context_tokens / counts->decode_rows;
-			counts->decode_longest_context =
-				counts->decode_rows == 1 ? mean : mean * (1 + a / 65536 % 16);
+			counts->decode_longest_context = u64_min(mean * (1 + a / 65536 % 16),
+				counts->decode_context_tokens - counts->decode_rows + 1);
 			counts->shared_tokens = counts->decode_context_tokens / 8 * (a / 512 % 8);
 			/* Of k holders: T (k - 1) and T (k - 1) / k. */
 			counts->reread_tokens = counts->shared_tokens / (2 + a / 4096 % 50);
@@ -505,7 +528,8 @@ static void make_points(struct calibrate_points *points, uint32_t count, double 
 			counts->prefill_tokens =
 				counts->prefill_rows * (1 + b % (UINT64_C(16) << (c % 8)));
 			counts->prefill_attention_pairs =
-				counts->prefill_tokens * (counts->prefill_tokens / 2 + c % 9000);
+				counts->prefill_tokens *
+				(counts->prefill_tokens / 2 + 1 + c % 9000);
 		}
 		counts->sampled_rows = counts->decode_rows + counts->prefill_rows;
 		double error = (double)(counter_hash(1, 5 * i + 3) % 2001) / 1000 - 1;
@@ -1388,7 +1412,15 @@ Test(calibrate_command, wrong_options_are_refused_in_one_line)
 		{"calibrate --out @/c --name a --gpu h300", "gpu 'h300'"},
 		{"calibrate --out @/c --name a --points @/bare.tsv", "no line '# model NAME'"},
 		{"calibrate --out @/c --name a --points @/ranks.tsv",
-			"tensor_parallel_size' of the points: found '0x2', expected 1 to 8"},
+			"ranks.tsv:2: the line '# tensor_parallel_size' of the points: found "
+			"'0x2', "
+			"expected 1 to 8"},
+		{"calibrate --out @/c --name a --points @/good.tsv --plot @/none/fit.svg",
+			"/none, expected one that is there"},
+		{"calibrate --out @/c --name a --points @/good.tsv --gpu l40s",
+			"good.tsv:3: column elapsed_ns: found "},
+		{"calibrate --out @/c --name a --points @/good.tsv --gpu l40s",
+			" or more at the limits of l40s-datasheet (--gpu); "},
 		{"calibrate --out @/c --name a --points @/ranks.tsv --measured",
 			"--points and --measured both name steps"},
 		{"calibrate --out @/c --name a --points @/good.tsv --model qwen3-8b",

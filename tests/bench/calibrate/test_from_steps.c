@@ -92,11 +92,11 @@ Test(from_steps, what_a_log_has_is_what_the_rest_follows_from)
 	}
 	require_equal(read_text(&log,
 			      NEEDED "\tprefill_rows\tsampled_rows\tprefill_attention_pairs\n"
-				     "900\t2\t400\t9\t4\t5\t77\n",
+				     "900\t2\t400\t9\t4\t5\t20777\n",
 			      &error),
 		STATUS_OK);
 	require_equal(log.fitted.points[0].counts.sampled_rows, 5);
-	require_equal(log.fitted.points[0].counts.prefill_attention_pairs, 77);
+	require_equal(log.fitted.points[0].counts.prefill_attention_pairs, 20777);
 	step_log_free(&log);
 }
 
@@ -109,13 +109,13 @@ Test(from_steps, columns_stand_in_any_order_and_phases_are_told_apart)
 			      "prefill_tokens\tphase\tother\tdecode_rows\tdecode_context_tokens\t"
 			      "elapsed_ns\tprefill_rows\tsampled_rows\tprefill_attention_pairs\n"
 			      "0\twarmup\tx\t1\t1\t1\t0\t1\t0\n"
-			      "64\tnano\tx\t0\t0\t7\t4\t2\t99\n"
+			      "64\tnano\tx\t0\t0\t7\t4\t2\t999\n"
 			      "0\tb1\t\t1\t9\t8\t0\t1\t0\n",
 			      &error),
 		STATUS_OK);
 	require_equal(log.left_out_count, 1);
 	require_equal(log.held_out.count, 1);
-	require_equal(log.held_out.points[0].counts.prefill_attention_pairs, 99);
+	require_equal(log.held_out.points[0].counts.prefill_attention_pairs, 999);
 	require_equal(log.held_out.points[0].counts.sampled_rows, 2);
 	require_equal(log.fitted.count, 1);
 	require_equal(log.fitted.points[0].elapsed_ns, 8);
@@ -159,29 +159,35 @@ Test(from_steps, bad_logs_get_one_clear_line)
 		{"phase\t" NEEDED "\nnano\t1\t1\t0\t1\n", "log.tsv: found no step, expected some"},
 		{NEEDED "\n0\t1\t0\t1\n", "log.tsv:2: elapsed_ns: found 0, expected an integer in "
 					  "[1, "},
+		{NEEDED "\n1000000000000001\t1\t0\t1\n",
+			"log.tsv:2: elapsed_ns: found 1000000000000001, expected an integer in [1, "
+			"1000000000000000]"},
 		{NEEDED "\n5.5\t1\t0\t1\n", "log.tsv:2: elapsed_ns: found 5.5"},
 		{NEEDED "\n5\t-1\t0\t1\n", "log.tsv:2: decode_rows: found -1"},
 		{NEEDED "\n5\t4294967296\t0\t1\n", "log.tsv:2: decode_rows: found 4294967296"},
 		{NEEDED "\n5\t1\t0\n", "log.tsv:2: found 5?1?0, expected 4 cells between tabs"},
-		{NEEDED "\n5\t0\t0\t0\n", "log.tsv:2: found a step without rows"},
-		{NEEDED "\n5\t2\t0\t1\n", "log.tsv:2: found other decode_context_tokens than"},
-		{NEEDED "\n5\t0\t8\t1\n", "log.tsv:2: found other decode_context_tokens than"},
+		{NEEDED "\n5\t0\t0\t0\n", "log.tsv:2: decode_rows: found 0, expected a decode row"},
+		{NEEDED "\n5\t2\t0\t1\n",
+			"log.tsv:2: decode_context_tokens: found 1, expected 2 to 8589934590: one "
+			"or more for each of decode_rows"},
+		{NEEDED "\n5\t0\t8\t1\n",
+			"log.tsv:2: decode_context_tokens: found 1, expected 0 to 0"},
 		{NEEDED "\tprefill_rows\n5\t0\t8\t0\t0\n",
-			"log.tsv:2: found prompt tokens without"},
+			"log.tsv:2: prefill_rows: found 0, expected 1 to 8"},
 		{NEEDED "\tprefill_rows\n5\t0\t8\t0\t9\n",
-			"log.tsv:2: found prompt tokens without"},
-		{NEEDED "\tsampled_rows\n5\t1\t0\t1\t2\n", "log.tsv:2: found more sampled_rows"},
+			"log.tsv:2: prefill_rows: found 9, expected 1 to 8"},
+		{NEEDED "\tsampled_rows\n5\t1\t0\t1\t2\n",
+			"log.tsv:2: sampled_rows: found 2, expected 0 to 1"},
 		{NEEDED "\tshared_tokens\treread_tokens\n5\t2\t0\t100\t101\t0\n",
-			"log.tsv:2: found more shared tokens than there are"},
+			"log.tsv:2: shared_tokens: found 101, expected 0 to 100"},
 		{NEEDED "\tshared_tokens\treread_tokens\n5\t2\t0\t100\t40\t41\n",
-			"log.tsv:2: found more shared tokens than there are"},
+			"log.tsv:2: reread_tokens: found 41, expected 0 to 40"},
 		{NEEDED "\tshared_tokens\trepeat_tokens\n5\t2\t0\t100\t40\t41\n",
-			"log.tsv:2: found more shared tokens than there are"},
-		{NEEDED "\tdecode_longest_context\n5\t2\t0\t9\t10\n",
-			"log.tsv:2: found a longest context longer"},
+			"log.tsv:2: repeat_tokens: found 41, expected 0 to 40"},
+		{NEEDED "\tdecode_longest_context\n5\t2\t0\t9\t9\n",
+			"log.tsv:2: decode_longest_context: found 9, expected 4 to 8"},
 		{NEEDED "\tdecode_longest_context\n5\t2\t0\t9\t3\n",
-			"log.tsv:2: found a longest context shorter"},
-		{NEEDED "\tshared_tokens\n5\t2\t0\t9\t10\n", "log.tsv:2: found more shared"},
+			"log.tsv:2: decode_longest_context: found 3, expected 4 to 8"},
 	};
 
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -510,7 +516,15 @@ static void add_errors(struct text *text, const char *out)
 	}
 }
 
-/* The points of a log give the prices of the log again, with the same errors. */
+static char *read_made(const char *name)
+{
+	char path[TEMPORARY_PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%.480s/%s", folder, name);
+	return file_read(path, NULL);
+}
+
+/* The points of a log give the profile of the log again, with the same errors. */
 Test(from_steps, its_points_are_fitted_to_the_same_errors)
 {
 	char path[TEMPORARY_PATH_BYTES];
@@ -522,14 +536,22 @@ Test(from_steps, its_points_are_fitted_to_the_same_errors)
 		error.text);
 	snprintf(path, sizeof(path), "%.480s/log.tsv", folder);
 	write_priced_log(path, &gpu);
-	char *out = quire_output(
-		folder, 0, "calibrate --from-steps @/log.tsv --model qwen3-8b --name v --out @/p");
+	char *out = quire_output(folder, 0,
+		"calibrate --from-steps @/log.tsv --model qwen3-8b --name v --out @/p "
+		"--kv-blocks 50000 --host-step-us 2504.6 --host-row-us 25.4");
 	add_errors(&first, out);
 	free(out);
 	out = quire_output(folder, 0,
 		"calibrate --points @/p/points.tsv --model qwen3-8b --name v --out @/again");
 	add_errors(&again, out);
+	require(strstr(out, "no line '# engine_bytes'") == NULL, "%s", out);
 	free(out);
+	char *made = read_made("p/v.json"), *made_again = read_made("again/v.json");
+	cr_assert_str_eq(made, made_again);
+	require(strstr(made, "engine_bytes") != NULL && strstr(made, "2504600") != NULL, "%s",
+		made);
+	free(made);
+	free(made_again);
 	const char *held_out = strstr(first.bytes, "held out");
 	require(strncmp(first.bytes + strspn(first.bytes, " "), "fitted", 6) == 0, "%s",
 		first.bytes);
@@ -537,6 +559,41 @@ Test(from_steps, its_points_are_fitted_to_the_same_errors)
 	cr_assert_str_eq(first.bytes, again.bytes);
 	text_deinit(&first);
 	text_deinit(&again);
+}
+
+/* Points without these lines give a profile without their numbers, and a note; a number that is
+   none is refused with its line. */
+Test(from_steps, points_may_lack_what_they_say_of_the_engine)
+{
+	char path[TEMPORARY_PATH_BYTES];
+	struct gpu_profile gpu;
+	struct error error = {0};
+
+	require(gpu_profile_find("h200-vllm-qwen3-8b", &gpu, &error) == STATUS_OK, "%s",
+		error.text);
+	snprintf(path, sizeof(path), "%.480s/log.tsv", folder);
+	write_priced_log(path, &gpu);
+	free(quire_output(folder, 0,
+		"calibrate --from-steps @/log.tsv --model qwen3-8b --name v --out @/p --kv-blocks "
+		"50000"));
+	struct process_result result = shell_run(folder,
+		"sed '/^# engine/d' p/points.tsv >bare.tsv && "
+		"sed 's/^# engine_process_row_ns .*/# engine_process_row_ns x/' p/points.tsv "
+		">odd.tsv");
+	require(result.code == 0, "%s", result.err);
+	process_result_free(&result);
+	char *out = quire_output(
+		folder, 0, "calibrate --points @/bare.tsv --model qwen3-8b --name v --out @/bare");
+	require(strstr(out, "the points have no line '# engine_bytes'") != NULL, "%s", out);
+	free(out);
+	char *made = read_made("bare/v.json");
+	require(strstr(made, "engine_bytes") == NULL, "%s", made);
+	free(made);
+	out = quire_output(folder, 2, "calibrate --points @/odd.tsv --name v --out @/odd");
+	require(strstr(out, "the line '# engine_process_row_ns' of the points: found 'x', expected "
+			    "0 to 1000000000") != NULL,
+		"%s", out);
+	free(out);
 }
 
 /* A step and its rows take an engine process time, either of them alone too. A profile of an engine

@@ -53,8 +53,10 @@ static void make_steps(struct calibrate_points *points, const struct heat_prices
 		point->samples = 1;
 		point->counts.sampled_rows = 1 + kind;
 		if (is_prompt) {
-			point->counts.prefill_rows = 1;
+			point->counts.prefill_rows = 1 + kind;
 			point->counts.prefill_tokens = 100 + kind % 8 * (kind % 8) * 150;
+			point->counts.prefill_attention_pairs =
+				batch_attention_pairs(0, point->counts.prefill_tokens);
 		} else {
 			point->counts.decode_rows = 1 + kind;
 			point->counts.decode_context_tokens = 1000 * (1 + kind);

@@ -97,37 +97,20 @@ Test(pool, a_step_of_several_takes_their_mean)
 	}
 }
 
-/* A device that there is no room for is left out, and one behind it is not. */
-Test(pool, devices_are_named_whole)
+/* Points that do not name their device are of that of the others. */
+Test(pool, a_device_is_that_of_the_files_that_name_one)
 {
-	static const struct {
-		uint32_t length; /* of the second device's name */
-		bool is_there;
-	} cases[] = {{20, true}, {22, false}, {23, false}, {40, false}};
-	char origins[3][256], first[41], second[64], expected[160];
+	static const char *const orders[] = {"a.tsv,b.tsv", "b.tsv,a.tsv"};
 
-	memset(first, 'A', 40);
-	first[40] = '\0';
-	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	write_points("a.tsv", MODEL, "3\t500\t400\t100\t0\t2\t0\t0\t1000\t0\t2\n");
+	write_points("b.tsv", "# model m\n# calibrations 6\n",
+		"3\t501\t400\t101\t0\t2\t0\t0\t1000\t0\t2\n");
+	for (uint32_t i = 0; i < 2; i++) {
 		struct calibrate_pool pool;
 		struct error error = {0};
-		memset(second, 'B', cases[i].length);
-		second[cases[i].length] = '\0';
-		const char *const names[] = {first, second, "C"};
-		const char *const files[] = {"a.tsv", "b.tsv", "c.tsv"};
-		for (uint32_t k = 0; k < 3; k++) {
-			snprintf(origins[k], sizeof(origins[k]),
-				"# model m\n# date 2026-01-02\n# commit a\n# device %s\n",
-				names[k]);
-			write_points(
-				files[k], origins[k], "3\t500\t400\t100\t0\t2\t0\t0\t1000\t0\t2\n");
-		}
-		require(read_pool(&pool, "a.tsv,b.tsv,c.tsv", &error) == STATUS_OK, "%s",
-			error.text);
-		const char *device = pool.points.origin.device;
-		snprintf(expected, sizeof(expected), "%s, %s", first,
-			cases[i].is_there ? second : "C");
-		require(strcmp(device, expected) == 0, "%u: %s", cases[i].length, device);
+		require(read_pool(&pool, orders[i], &error) == STATUS_OK, "%s", error.text);
+		cr_expect_str_eq(pool.points.origin.device, "X");
+		cr_expect_str_eq(pool.points.origin.calibrations, "7");
 		calibrate_pool_free(&pool);
 	}
 }
@@ -213,7 +196,14 @@ Test(pool, what_is_not_alike_is_refused)
 		{"# model m\n# source vLLM\n", "b.tsv: found source vLLM, expected none as in "},
 		{"# model m\n" HEAT, "b.tsv: found a heat_prompt, expected none as in "},
 		{"# model m\n# heat_form mean-square\n# heat_prompt 7\n",
-			"found '7', expected 0 to 1.000000"},
+			"b.tsv:3: the line '# heat_prompt' of the points: found '7', expected 0 to "
+			"1.000000"},
+		{"# model m\n# device Y\n", "b.tsv: found device Y, expected X as in "},
+		{"# model m\n# calibrations -1\n", "b.tsv:2: the line '# calibrations' of the "
+						   "points: found '-1', expected 1 to"},
+		{"# model m\n# engine_bytes 5\n",
+			"b.tsv: found engine_bytes 5, expected none as in "},
+		{MODEL, "b.tsv: found the steps and times of "},
 	};
 
 	write_points("a.tsv", MODEL, ROW);
@@ -231,17 +221,21 @@ Test(pool, what_is_not_alike_is_refused)
 
 Test(pool, more_files_than_there_may_be_are_refused)
 {
-	char names[512] = "a.tsv";
+	char names[512] = "a.tsv", name[16], row[64];
 	struct calibrate_pool pool;
 	struct error error = {0};
 
 	write_points("a.tsv", MODEL, ROW);
 	for (uint32_t i = 1; i < CALIBRATE_POOL_MOST; i++) {
-		strcat(names, ",a.tsv");
+		snprintf(name, sizeof(name), ",%u.tsv", i);
+		strcat(names, name);
+		snprintf(row, sizeof(row), "3\t%u\t400\t%u\t0\t2\t0\t0\t1000\t0\t2\n", 500 + 2 * i,
+			100 + 2 * i);
+		write_points(name + 1, MODEL, row);
 	}
 	require(read_pool(&pool, names, &error) == STATUS_OK, "%s", error.text);
 	require_equal(pool.points.count, 1);
-	require_equal(pool.points.points[0].elapsed_ns, 500);
+	require_equal(pool.points.points[0].elapsed_ns, 515);
 	calibrate_pool_free(&pool);
 	strcat(names, ",a.tsv");
 	require_equal(read_pool(&pool, names, &error), STATUS_USAGE);
@@ -274,6 +268,35 @@ Test(pool, files_without_a_name_are_refused)
 	}
 }
 
+/* Times of another unit, or of another GPU, are below what the steps take at its limits. Of a
+   hundred steps one may be. */
+Test(pool, times_that_no_gpu_can_take_are_refused)
+{
+	const struct operation_floors floors = {.products = 1000};
+	static char rows[8192];
+
+	for (uint32_t below = 1; below <= 2; below++) {
+		struct calibrate_pool pool;
+		struct error error = {0};
+		size_t bytes = 0;
+		for (uint32_t i = 1; i <= 100; i++) {
+			uint32_t ns = i > 100 - below ? 949 : 950;
+			bytes += (size_t)snprintf(rows + bytes, sizeof(rows) - bytes,
+				"3\t%u\t%u\t0\t0\t%u\t0\t0\t%u\t0\t%u\n", ns, ns, i, i, i);
+		}
+		write_points("a.tsv", MODEL, rows);
+		require(read_pool(&pool, "a.tsv", &error) == STATUS_OK, "%s", error.text);
+		enum status status = calibrate_pool_check(&pool, &floors, "mine", &error);
+		require_equal(status, below > 1 ? STATUS_INPUT : STATUS_OK);
+		require(below == 1 || strstr(error.text,
+					      "a.tsv:104: column elapsed_ns: found 949, expected "
+					      "1000 or more at the limits of mine (--gpu); 2 of "
+					      "100 steps take less than they can") != NULL,
+			"%s", error.text);
+		calibrate_pool_free(&pool);
+	}
+}
+
 /* ---- the command ---- */
 
 #define POINTS QUIRE_SOURCE_DIR "/sim/profiles/points/"
@@ -298,7 +321,9 @@ Test(pool, the_command_keeps_the_means)
 	snprintf(path, sizeof(path), "%s/other.tsv", folder);
 	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
 	char *text = quire_output(folder, 0, line), words[160];
-	snprintf(words, sizeof(words), "2 calibrations, %zu different steps\n", points.count);
+	snprintf(words, sizeof(words),
+		"12 calibrations in 2 files, each of the same weight, %zu different steps\n",
+		points.count);
 	require(strstr(text, words) != NULL, "%s", text);
 	require(strstr(text, "other.tsv over that of ") != NULL, "%s", text);
 	snprintf(words, sizeof(words),
@@ -315,7 +340,7 @@ Test(pool, the_command_keeps_the_means)
 	snprintf(path, sizeof(path), "%s/d/both.json", folder);
 	char *again = file_read(path, NULL);
 	cr_expect_str_eq(both, again);
-	require(strstr(both, "calibrated 2 times until ") != NULL, "%s", both);
+	require(strstr(both, "calibrated 12 times until ") != NULL, "%s", both);
 	free(both);
 	free(again);
 }

@@ -83,10 +83,14 @@ static void draw(struct prop *prop, struct drawn *drawn)
 		uint64_t replica = prop_below(prop, REPLICAS);
 		counts->decode_rows = draw_count(prop);
 		counts->prefill_rows = prop_below(prop, 3);
-		counts->prefill_tokens = counts->prefill_rows > 0 ? draw_count(prop) : 0;
-		counts->decode_context_tokens = counts->decode_rows * prop_below(prop, 5000);
-		counts->shared_tokens = draw_count(prop);
-		counts->prefill_longest_context = draw_count(prop);
+		counts->prefill_tokens =
+			counts->prefill_rows > 0 ? counts->prefill_rows + draw_count(prop) : 0;
+		counts->decode_context_tokens = counts->decode_rows * (1 + prop_below(prop, 5000));
+		counts->shared_tokens = draw_count(prop) % (counts->decode_context_tokens + 1);
+		counts->prefill_longest_context =
+			counts->prefill_rows > 0 ? counts->prefill_tokens + draw_count(prop) : 0;
+		counts->prefill_attention_pairs =
+			counts->prefill_tokens * counts->prefill_longest_context;
 		step->measured_host_ns = 1 + prop_below(prop, 40000);
 		step->measured_ns = step->measured_host_ns + 400 * draw_count(prop);
 		step->start_ns = now[replica] + prop_below(prop, 50000000);
@@ -374,6 +378,39 @@ Test(price_study, accounts_for_every_step, .timeout = 120)
 	temporary_remove(folder);
 }
 
+/* A step that cannot be has no price: it is refused with its line and column. */
+Test(price_study, steps_that_cannot_be_are_refused)
+{
+	static const struct {
+		struct step_counts counts;
+		const char *part;
+	} cases[] = {
+		{{.prefill_tokens = 100},
+			"steps.tsv:3: column prefill_rows: found '0', expected 1 to"},
+		{{.decode_context_tokens = 500},
+			"steps.tsv:3: column decode_context_tokens: found '500', expected 0 to 0"},
+		{{.decode_rows = 5, .sampled_rows = 5},
+			"steps.tsv:3: column decode_context_tokens: found '0', expected 5 to"},
+	};
+	static struct drawn drawn;
+	char folder[TEMPORARY_PATH_BYTES];
+
+	temporary_folder(folder);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct price_study study = {.cell_count = 0};
+		struct error error = {0};
+		drawn.count = 2;
+		drawn.steps[1].counts = cases[i].counts;
+		write_steps(&drawn, folder);
+		require_equal(
+			price_study_read(&study, folder, &models, NULL, &error), STATUS_INPUT);
+		require(strstr(error.text, cases[i].part) != NULL, "'%s' does not say '%s'",
+			error.text, cases[i].part);
+		price_study_close(&study);
+	}
+	temporary_remove(folder);
+}
+
 /* Prompts one behind the other, of 0.1 s each: behind the second all the time before was theirs,
    however many there have been. */
 Test(price_study, long_runs_of_prompts_are_remembered)
@@ -385,8 +422,10 @@ Test(price_study, long_runs_of_prompts_are_remembered)
 
 	drawn.count = STEPS_MAX;
 	for (uint32_t i = 0; i < STEPS_MAX; i++) {
-		drawn.steps[i] = (struct priced_step){
-			.counts = {.prefill_rows = 1, .prefill_tokens = 100, .sampled_rows = 1},
+		drawn.steps[i] = (struct priced_step){.counts = {.prefill_rows = 1,
+							      .prefill_tokens = 100,
+							      .prefill_attention_pairs = 5050,
+							      .sampled_rows = 1},
 			.start_ns = i * UINT64_C(100000000),
 			.measured_ns = 100000000,
 			.measured_host_ns = 30000,

@@ -1,0 +1,23 @@
+#ifndef SIM_POSSIBLE_STEP_H
+#define SIM_POSSIBLE_STEP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/batch.h"
+
+/* What the counts of one step obey, whoever wrote them: the rows and tokens of a table decide what
+   contexts, pairs and tiles can be. A count that tables may lack is not compared where it is 0. The
+   means of the counts of several steps, rounded down, pass too where all have the same rows and
+   tokens. */
+
+struct step_fault {
+	const char *count; /* its name in STEP_COUNT_LIST */
+	uint64_t found;
+	char expected[96];
+};
+
+/* False: the first count that the counts before it rule out. A step without rows is possible. */
+bool step_is_possible(const struct step_counts *counts, struct step_fault *fault);
+
+#endif
