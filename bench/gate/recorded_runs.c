@@ -128,7 +128,7 @@ static enum status add_run(
 	TRY(path_format(path, error, "%s/%s", run, RESULT_SUMMARY));
 	TRY(json_document_open(&document, path, error));
 	json_root(&summary, &document, error);
-	if (error->status == STATUS_OK) {
+	if (error->status == STATUS_OK && metrics_check(&summary, error) == STATUS_OK) {
 		check_tables(run, &summary, *has_steps, error);
 	}
 	json_document_close(&document);
