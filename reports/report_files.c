@@ -6,6 +6,7 @@
 #include "engine/base/path.h"
 #include "reports/page/page.h"
 #include "reports/report.h"
+#include "reports/results/result_names.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -46,6 +47,7 @@ enum status report_refuse_old(const char *out_path, struct error *error)
 	struct stat found;
 	FILE *file;
 
+	TRY(result_names_refuse("--out", out_path, "report.html", error));
 	if (strcmp(out_path, "-") == 0 || stat(out_path, &found) != 0 || !S_ISREG(found.st_mode) ||
 		found.st_size == 0) {
 		return STATUS_OK;

@@ -119,7 +119,7 @@ static bool computes(const struct replay_config *config)
 	return strcmp(config->runner, "cuda") == 0 || strcmp(config->runner, "reference") == 0;
 }
 
-/* Refuses a setting of the baseline's runs that the case lacks: each of its runs would be INVALID. */
+/* Refuses a setting of the baseline's runs that the case lacks: all runs would be INVALID. */
 static enum status check_settings(const struct suite *suite, const struct suite_case *rules,
 	const cJSON *recorded, const cJSON *own, struct error *error)
 {

@@ -100,7 +100,7 @@ static enum status find_fields(struct evidence *evidence, struct error *error)
 	json_text(summary, SUMMARY_RESULT_HASH, &evidence->result_hash, error);
 	TRY(error->status);
 	evidence->is_computed = strcmp(kind, "computed") == 0;
-	return metrics_check(summary, error);
+	return STATUS_OK;
 }
 
 static enum status add_first(struct evidence *evidence, const char *folder, struct error *error)
@@ -193,9 +193,6 @@ enum status evidence_add_run(struct evidence *evidence, const char *folder, stru
 	}
 	if (status == STATUS_OK) {
 		status = json_text(&summary, SUMMARY_RESULT_HASH, &hash, error);
-	}
-	if (status == STATUS_OK) {
-		status = metrics_check(&summary, error);
 	}
 	if (status == STATUS_OK) {
 		add_figures(evidence, &summary);
@@ -367,6 +364,7 @@ enum status evidence_read(
 	json_object(&root, "decisions", &decisions, error);
 	TRY(error->status);
 	TRY(find_fields(evidence, error));
+	TRY(metrics_check(&evidence->summary, error));
 	TRY(decision_trail_from_json(&evidence->trail, &decisions, error));
 	if (json_has(&root, "histograms")) {
 		TRY(json_object(&root, "histograms", &histograms, error));

@@ -12,7 +12,7 @@ Test(faults_results, a_report)
 {
 	fault_sweep_require(&(struct fault_command){
 		.name = "report",
-		.prepare = MAKE_RESULTS "; echo older >page.html",
+		.prepare = MAKE_RESULTS "; echo '<p class=\"kind\">quire older' >page.html",
 		.arguments = "report 1 --out page.html",
 	});
 }
