@@ -21,9 +21,9 @@
 
    The laws compare steps whose shared tokens are held by the same sequences. A step counts what all
    that run hold in common, decode rows and prompts alike (engine/batch.h), and its price takes that
-   as shared by decode rows. So of two mixed steps with equal decode rows the one whose prompts share
-   more with each other may cost less, and less than its decode rows alone, if those share nothing.
-   It never costs less than its roofline, which takes them as shared too.
+   as shared by decode rows. So of two mixed steps with equal decode rows the one whose prompts
+   share more with each other may cost less, and less than its decode rows alone, if those share
+   nothing. It never costs less than its roofline, which takes them as shared too.
 
    Non-negative prices and rising parts make the first three true (sim/price_by_operations.h), and
    prices of shared tokens within that of a token the fifth. */
@@ -60,9 +60,9 @@ bool operation_prices_are_sound(
 double operation_distinct_token_ns(const struct operation_prices *prices);
 double operation_shared_token_ns(const struct operation_prices *prices);
 
-/* Tries the laws on a grid of steps, and where the prices have numbers of their own: where a ramp or
-   a capped price turns, and where few rows begin to share. edges: bits of enum price_edge. STATUS_INPUT, with the law and
-   a pair of steps, where one is broken. */
+/* Tries the laws on a grid of steps, and where the prices have numbers of their own: where a ramp
+   or a capped price turns, and where few rows begin to share. edges: bits of enum price_edge.
+   STATUS_INPUT, with the law and a pair of steps, where one is broken. */
 enum status operation_prices_check(
 	const struct operation_prices *prices, uint32_t edges, struct error *error);
 

@@ -59,6 +59,14 @@ static bool is_queueing(const struct probe_figures *figures, enum latency_metric
 	return queue_ms * 2 >= figures->latency_ms[metric][STATISTIC_P99];
 }
 
+/* NULL: there are as many as there can be. */
+static const char *more_replicas(const struct probe_figures *figures)
+{
+	bool is_full = (figures->spent_causes >> WAIT_ROUTER & 1) != 0;
+
+	return figures->has_groups ? "more replicas in --fleet" : is_full ? NULL : "--replicas";
+}
+
 /* "; --max-num-seqs would help": of what more would help, the option that decides in the run.
    Where that is at its end, or more of it is in vain, more replicas do. */
 static void add_remedy(
@@ -66,18 +74,29 @@ static void add_remedy(
 {
 	bool is_vain = (figures->vain_causes >> cause & 1) != 0;
 	bool is_spent = (figures->spent_causes >> cause & 1) != 0;
-	bool is_full = !figures->has_groups && (figures->spent_causes >> WAIT_ROUTER & 1) != 0;
 
 	if (is_vain || is_spent) {
-		remedy = figures->has_groups ? "more replicas in --fleet" : "--replicas";
+		remedy = more_replicas(figures);
 	} else if (cause == WAIT_BLOCKS && figures->has_given_blocks) {
 		remedy = "--kv-blocks";
 	} else if (cause == WAIT_SEATS && figures->is_held_back) {
 		remedy = "--max-concurrency";
 	}
 	text_add(text, is_vain ? "; more of that would not help" : "");
-	if (!is_full || !(is_vain || is_spent)) {
+	if (remedy != NULL) {
 		text_format(text, "%s %s would help", is_vain ? "," : ";", remedy);
+	}
+}
+
+/* More arrives than the engine carries, whatever requests wait for. */
+static void add_capacity(struct text *text, const struct probe_figures *figures)
+{
+	const char *remedy = more_replicas(figures);
+
+	text_format(
+		text, "capacity: %.2f times what the engine can carry arrives", figures->demand);
+	if (remedy != NULL) {
+		text_format(text, "; %s would help", remedy);
 	}
 }
 
@@ -97,6 +116,11 @@ static void add_waiting(struct text *text, const struct probe_figures *figures)
 	for (uint32_t i = 0; i < WAIT_CAUSE_COUNT; i++) {
 		sum += figures->wait_s[i];
 		most = figures->wait_s[i] > figures->wait_s[most] ? i : most;
+	}
+	if (figures->judged.miss == MISS_OVERLOADED && figures->demand > 1 &&
+		(sum <= 0 || causes[most].remedy == NULL)) {
+		add_capacity(text, figures);
+		return;
 	}
 	if (sum <= 0 || !is_queueing(figures, LATENCY_TTFT)) {
 		text_add(text, "latency: steps that compute a prompt take that long");

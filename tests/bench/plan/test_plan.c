@@ -946,7 +946,9 @@ Test(plan, a_short_trace_carries_what_a_long_one_does)
 			"--cost-per-gpu-hour 3 %s",
 			i, more[i]);
 		require(strstr(text, " requests/s for 0.") == NULL &&
-				strstr(text, "overload binds") != NULL,
+				strstr(text, "overload binds") != NULL &&
+				strstr(text, "capacity: 1.") != NULL &&
+				strstr(text, "; --replicas would help") != NULL,
 			"%s", text);
 		free(text);
 		char name[16];
