@@ -101,7 +101,7 @@ Test(pipes_cli, faults_of_a_piped_trace_have_its_lines)
 	free(shell(0, "{ printf 'junk\\n' | " QUIRE " replay - 2>err; test $? = 2; } && "
 		      "grep -q '^quire replay: -:1: found junk, expected the first line' err"));
 	free(shell(0, "{ " QUIRE " replay - 2>err </dev/null; test $? = 2; } && "
-		      "grep -q 'expected a file' err"));
+		      "grep -q 'found an empty file' err"));
 	free(shell(0, "{ printf '' | " QUIRE " replay - 2>err; test $? = 2; } && "
 		      "grep -q 'found an empty file' err"));
 }
