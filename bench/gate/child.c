@@ -87,8 +87,7 @@ enum status child_start(
 		if (failure == ENOENT && strchr(arguments[0], '/') == NULL) {
 			return error_set(error, STATUS_FILE,
 				"%s: cannot be started: PATH has no such program; a file of this "
-				"folder is "
-				"./%s",
+				"folder is ./%s",
 				arguments[0], arguments[0]);
 		}
 		return error_set(error, STATUS_FILE, "%s: cannot be started: %s", arguments[0],

@@ -165,7 +165,7 @@ Test(child, a_program_without_a_slash_is_of_the_path)
 
 	require_equal(child_start(&child, arguments, 0, &error), STATUS_FILE);
 	cr_assert_str_eq(error.text, "CMakeLists.txt: cannot be started: PATH has no such program; "
-				     "a file of this folder would be ./CMakeLists.txt");
+				     "a file of this folder is ./CMakeLists.txt");
 	child_close(&child);
 }
 

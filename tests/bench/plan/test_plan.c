@@ -1913,7 +1913,8 @@ Test(plan, a_described_load_can_be_made_again)
 		const char *out = strstr(command, "--out made.jsonl");
 		require(strncmp(command, "quire ", 6) == 0 && out != NULL, "%s", command);
 		free(text);
-		free(quire(0, "%.*s--out @/made.jsonl", (int)(out - command - 6), command + 6));
+		free(quire(0, "%.*s--force --out @/made.jsonl", (int)(out - command - 6),
+			command + 6));
 		free(quire(0, "plan @/made.jsonl %s --out @/%s", rest, again));
 		open_plan(&plans[1], again);
 		require_equal(plans[1].made_by[0], '\0');

@@ -38,7 +38,7 @@ TestSuite(replicates, .init = set_up, .fini = tear_down);
 
 #define DEMO                                                                                       \
 	QUIRE_SOURCE_DIR "/workloads/traces/demo.jsonl --max-requests 400 --slo-ttft-ms 400 "      \
-			 "--slo-tpot-ms 40 --attain 0.95 "
+			 "--slo-tpot-ms 7 --attain 0.95 "
 
 /* Plans with the options into folder/NAME and reads that. */
 static void plan_with(struct plan_file *plan, const char *name, const char *options)
