@@ -328,7 +328,10 @@ class Check:
         met = sum(self.meets(r) for r in self.measured)
         self.near("slo.attained", met, len(self.measured) if has_limit else 0)
         length = self.end - self.start
-        self.near("slo.goodput_requests_per_s", met * NS, length if has_limit else 0)
+        served = sum(
+            self.meets(r) and self.start < r["finish_ns"] <= self.end for r in self.requests
+        )
+        self.near("slo.goodput_requests_per_s", served * NS, length if has_limit else 0)
 
     def check_levels(self):
         levels = self.summary.get("levels")

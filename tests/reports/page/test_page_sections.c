@@ -158,7 +158,7 @@ Test(page_sections, a_verdict_has_the_load)
 		"</strong> 1 of 1 request (100.0" NB "%) was rejected. Requests were left when no "
 		"replica was there");
 	result.verdict = "overloaded";
-	require_in(page_verdict, &result, "More arrived than could be served");
+	require_in(page_verdict, &result, "More arrived than was served");
 }
 
 /* The cautions of three runs, of which the second has all that is warned of. */

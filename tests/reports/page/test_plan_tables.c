@@ -97,7 +97,9 @@ static void draw_answer(struct prop *prop, struct plan_answer *answer)
 	answer->early_turns = prop_chance(prop, 1, 2) ? "half" : "";
 	answer->stretch_count = prop_range(prop, 0, 2);
 	for (uint32_t i = 0; i < answer->stretch_count; i++) {
-		answer->stretches[i] = (struct plan_stretch){2 * i + 1, 2 * i + 1.5};
+		bool is_wide = prop_chance(prop, 2, 3);
+		answer->stretches[i] =
+			(struct plan_stretch){2 * i + 1, 2 * i + (is_wide ? 1.5 : 1)};
 	}
 }
 
@@ -600,8 +602,10 @@ static void require_reasons(const struct plan_answer *answer, const char *page)
 		const struct plan_stretch *stretch = &answer->stretches[i];
 		struct text text = {0};
 		page_load(&text, answer, stretch->from);
-		text_add(&text, " to ");
-		page_load(&text, answer, stretch->to);
+		if (stretch->to > stretch->from) {
+			text_add(&text, " to ");
+			page_load(&text, answer, stretch->to);
+		}
 		text_add(&text, i + 1 < answer->stretch_count ? " fails; " : " fails.</li>");
 		require_has(page, text.bytes);
 		text_deinit(&text);
@@ -620,6 +624,7 @@ static void body_answer(struct prop *prop, const void *context)
 	draw_plan(prop, &drawn);
 	drawn.plan.root.node = summary;
 	drawn.plan.directory = drawn.plan.trace_name = "chat";
+	drawn.plan.made_by = prop_chance(prop, 1, 2) ? "" : "quire trace make <1>";
 	drawn.plan.slo_text = "";
 	drawn.plan.is_complete = prop_chance(prop, 1, 2);
 	drawn.plan.is_failed = !drawn.plan.is_complete && prop_chance(prop, 1, 2);
@@ -632,6 +637,8 @@ static void body_answer(struct prop *prop, const void *context)
 	require_interval(answer, pass, &answer->model.interval, "model", page.bytes);
 	require_cards(&drawn.plan, pass.has_value, page.bytes);
 	require_reasons(answer, page.bytes);
+	require_equal(occurrences(page.bytes, ", made by <code>quire trace make &lt;1&gt;</code>"),
+		drawn.plan.made_by[0] != '\0');
 	require_equal(occurrences(page.bytes, "role=\"alert\""), !drawn.plan.is_complete);
 	require_equal(occurrences(page.bytes, "The search could not go on;"), drawn.plan.is_failed);
 	text_deinit(&page);
