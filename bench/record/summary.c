@@ -450,8 +450,8 @@ static void print_verdict(const struct run_outcome *outcome)
 	static const char *const meanings[] = {
 		"the engine kept up with what arrived",
 		"requests queued longer than they were served, or many waited when arrivals ended",
-		"more arrived than was served, to the end of the arrivals; latencies grow with the "
-		"trace's length",
+		("more arrived than was served, to the end of the arrivals; latencies grow "
+		 "with the trace's length"),
 		"requests were left when no replica was there to take them",
 	};
 	bool is_stable = outcome->verdict == VERDICT_STABLE;
