@@ -125,7 +125,7 @@ Test(plan_pages, are_made_of_all_plans, .timeout = 300)
 }
 
 /* The shapes that are rare among those that are drawn. */
-Test(plan_pages, are_made_of_each_shape, .timeout = 300)
+Test(plan_pages, are_made_of_each_shape, .timeout = 450)
 {
 	static const char *const shapes[] = {
 		"--target-speedup 1 --slo-ttft-ms 2000 --slo-tpot-ms 80",
