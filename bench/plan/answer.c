@@ -439,8 +439,7 @@ static void set_early(struct configuration_answer *own, const struct plan *plan,
 		"answers take: this load squeezes sessions, where more traffic would be more of "
 		"them and hit less, so the answer may be too good; plan a trace of more sessions "
 		"(quire trace make --session-rate), or with --sessions closed, whose rate is a "
-		"mean "
-		"over the whole run with its end",
+		"mean over the whole run with its end",
 		100 * share);
 }
 

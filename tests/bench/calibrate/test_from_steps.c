@@ -561,9 +561,8 @@ Test(from_steps, its_points_are_fitted_to_the_same_errors)
 	text_deinit(&again);
 }
 
-/* Points without these lines give a profile without their numbers, and a note; a number that is
-   none is refused with its line. */
-Test(from_steps, points_may_lack_what_they_say_of_the_engine)
+/* log.tsv, with the times of the built-in profile. */
+static void write_log_of_8b(void)
 {
 	char path[TEMPORARY_PATH_BYTES];
 	struct gpu_profile gpu;
@@ -573,6 +572,13 @@ Test(from_steps, points_may_lack_what_they_say_of_the_engine)
 		error.text);
 	snprintf(path, sizeof(path), "%.480s/log.tsv", folder);
 	write_priced_log(path, &gpu);
+}
+
+/* Points without these lines give a profile without their numbers, and a note; a number that is
+   none is refused with its line. */
+Test(from_steps, points_may_lack_what_they_say_of_the_engine)
+{
+	write_log_of_8b();
 	free(quire_output(folder, 0,
 		"calibrate --from-steps @/log.tsv --model qwen3-8b --name v --out @/p --kv-blocks "
 		"50000"));
@@ -643,14 +649,7 @@ Test(from_steps, times_of_an_engine_process_are_kept)
    and the points are fitted again. The times are those of a model of about its size. */
 Test(from_steps, a_llama_is_calibrated_and_replayed)
 {
-	char path[TEMPORARY_PATH_BYTES];
-	struct gpu_profile gpu;
-	struct error error = {0};
-
-	require(gpu_profile_find("h200-vllm-qwen3-8b", &gpu, &error) == STATUS_OK, "%s",
-		error.text);
-	snprintf(path, sizeof(path), "%.480s/log.tsv", folder);
-	write_priced_log(path, &gpu);
+	write_log_of_8b();
 	free(quire_output(folder, 0,
 		"calibrate --from-steps @/log.tsv --model " LLAMA " --name l --out @/p"));
 	free(quire_output(folder, 0,
