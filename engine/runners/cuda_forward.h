@@ -42,6 +42,11 @@ struct cuda_forward_options {
 	struct nvtx_ranges *ranges; /* borrowed; NULL: disabled */
 };
 
+/* The last layer computes the sampled rows alone where it drops at least so many others. Fewer are
+   not dropped: the weights are read all the same, and the two launches that gather the sampled rows
+   take longer than what is saved (engine/runners/TUNING.md). */
+enum { CUDA_DROPPED_ROWS_LEAST = 128 };
+
 /* A batch on the device. Decode rows come first; decode row r is token r. */
 struct cuda_batch {
 	uint32_t token_count;
@@ -54,6 +59,8 @@ struct cuda_batch {
 	/* on the host: the end row of each group of at most limits.splits splits, the last
 	   decode_count; NULL: one group */
 	const uint32_t *decode_group_ends;
+	/* behind its tiles, one more for each sampled row that is no decode row: what the last
+	   layer computes where it drops rows */
 	struct prefill_work prefill;
 	/* (sample_count) index of the token whose logits are sampled */
 	const uint32_t *sample_index;

@@ -8,6 +8,7 @@
 #include "kernels/linear/linear.h"
 #include "kernels/rows/add_rms_norm.h"
 #include "kernels/rows/embedding.h"
+#include "kernels/rows/gather_rows.h"
 #include "kernels/rows/rms_norm.h"
 #include "kernels/rows/silu_mul.h"
 #include "kernels/sampling/sampler.h"
@@ -201,6 +202,48 @@ static void run_norm(struct cuda_pass *pass, enum weight weight)
 	close_range(pass);
 }
 
+/* ---- rows that are not sampled ---- */
+
+/* Of the last layer, the rows that are not sampled need only their keys and values, which later
+   steps read. So the pass goes on without them behind that layer's attention. With several ranks
+   it does not, since no profile of their steps was measured so. */
+static bool drops_rows(const struct cuda_pass *pass)
+{
+	const struct cuda_batch *batch = &pass->batch;
+
+	return pass->layer + 1 == pass->forward->model.num_hidden_layers &&
+	       pass->forward->options.exchange == NULL &&
+	       batch->token_count - batch->sample_count >= CUDA_DROPPED_ROWS_LEAST;
+}
+
+/* Gathers the sampled rows of attended and of the residual stream. From here on they are all rows
+   of the batch. attended goes to query, which attention has read, and the residual stream to the
+   buffer of the head, which gets the stream's in return. */
+static void drop_rows(struct cuda_pass *pass)
+{
+	const struct cuda_tensors *tensors = pass->tensors;
+	const struct model_config *model = &pass->forward->model;
+	struct cuda_batch *batch = &pass->batch;
+	uint16_t *residual = pass->residual;
+
+	check(!pass->fuses_norms);
+	pass->attended = tensors->query;
+	pass->residual = pass->sampled_hidden;
+	pass->sampled_hidden = residual;
+	open_range(pass, "gather_rows", batch->sample_count);
+	note(pass,
+		gather_rows(pass->attended, tensors->attended, batch->sample_index,
+			batch->sample_count, model_config_query_size(model), pass->stream),
+		"gather_rows");
+	note(pass,
+		gather_rows(pass->residual, residual, batch->sample_index, batch->sample_count,
+			model->hidden_size, pass->stream),
+		"gather_rows");
+	close_range(pass);
+	batch->token_count = batch->sample_count;
+	batch->sample_index = NULL;
+}
+
 /* ---- attention ---- */
 
 /* Decode rows run in groups whose partial results fit into scratch memory; nearly always one
@@ -230,6 +273,27 @@ static void run_decode_attention(
 	close_range(pass);
 }
 
+/* Attention of prompts. In a layer that drops rows, only of the tiles that hold a sampled row. */
+static void run_prefill_attention(
+	struct cuda_pass *pass, const uint16_t *keys, const uint16_t *values)
+{
+	const struct cuda_forward *forward = pass->forward;
+	const struct cuda_tensors *tensors = pass->tensors;
+	const struct cuda_batch *batch = &pass->batch;
+	struct prefill_work work = batch->prefill;
+	bool is_last = drops_rows(pass);
+
+	work.path = forward->options.path;
+	if (is_last) {
+		work.tiles += work.tile_count;
+		work.tile_count = batch->sample_count - batch->decode_count;
+	}
+	RUN(pass, is_last ? "last_prefill_attention" : "prefill_attention",
+		batch->token_count - batch->decode_count,
+		prefill_attention(tensors->attended, tensors->query, keys, values, &work,
+			&forward->shape, pass->stream));
+}
+
 /* attended = attention of qkv. Keys and values are stored to the pool first. */
 static void run_attention(struct cuda_pass *pass)
 {
@@ -244,16 +308,12 @@ static void run_attention(struct cuda_pass *pass)
 	};
 	uint16_t *keys = tensors->pool + 2 * pass->layer * tensors->pool_elements;
 	uint16_t *values = keys + tensors->pool_elements;
-	struct prefill_work prefill = batch->prefill;
 
-	prefill.path = forward->options.path;
 	RUN(pass, "qk_norm_rope_store", batch->token_count,
 		qk_norm_rope_store(tensors->query, keys, values, tensors->qkv, batch->positions,
 			batch->slots, batch->token_count, &norm, &forward->shape, pass->stream));
 	run_decode_attention(pass, keys, values);
-	RUN(pass, "prefill_attention", batch->token_count - batch->decode_count,
-		prefill_attention(tensors->attended, tensors->query, keys, values, &prefill,
-			&forward->shape, pass->stream));
+	run_prefill_attention(pass, keys, values);
 }
 
 /* ---- a layer, in two halves ---- */
@@ -298,8 +358,11 @@ static void run_attention_half(struct cuda_pass *pass)
 		run_linear(pass, tensors->qkv, tensors->hidden, WEIGHT_QKV, WEIGHT_QKV_BIAS);
 	}
 	run_attention(pass);
-	run_linear(pass, sums_of(pass), tensors->attended, WEIGHT_O,
-		cuda_forward_o_bias(pass->forward));
+	if (drops_rows(pass)) {
+		drop_rows(pass);
+	}
+	run_linear(
+		pass, sums_of(pass), pass->attended, WEIGHT_O, cuda_forward_o_bias(pass->forward));
 }
 
 /* The second half, to the output of down. */
@@ -307,6 +370,9 @@ static void run_mlp_half(struct cuda_pass *pass)
 {
 	const struct cuda_tensors *tensors = pass->tensors;
 
+	if (pass->batch.token_count == 0) {
+		return; /* of a chunk in the middle of a prompt all rows are dropped */
+	}
 	if (pass->fuses_norms) {
 		run_norm_linear(
 			pass, tensors->activated, WEIGHT_POST_NORM, WEIGHT_GATE_UP, WEIGHT_COUNT);
@@ -373,18 +439,18 @@ static void run_head(struct cuda_pass *pass)
 		.split_k = 1,
 		.is_logits = true};
 	const struct linear_operands operands = {.out = tensors->logits,
-		.in = tensors->sampled_hidden,
+		.in = pass->sampled_hidden,
 		.weight = cuda_forward_head(pass->forward)};
 
 	check(pass->pending_split_k_rows <= count);
 	if (pass->forward->options.exchange != NULL) {
-		exchange_and_norm(pass, tensors->sampled_hidden, WEIGHT_FINAL_NORM,
-			batch->sample_index, count);
+		exchange_and_norm(
+			pass, pass->sampled_hidden, WEIGHT_FINAL_NORM, batch->sample_index, count);
 	}
 	open_range(pass, "lm_head", count);
 	if (pass->forward->options.exchange == NULL) {
-		add_and_norm(pass, tensors->sampled_hidden, WEIGHT_FINAL_NORM, batch->sample_index,
-			count);
+		add_and_norm(
+			pass, pass->sampled_hidden, WEIGHT_FINAL_NORM, batch->sample_index, count);
 	}
 	const struct linear_plan plan = linear_plan(&shape, count, false, &pass->forward->device);
 	note(pass, linear_run(&plan, &operands, pass->forward->library, pass->stream), "lm_head");
@@ -407,6 +473,8 @@ void cuda_forward_begin(
 		.layer = RANGE_NO_LAYER,
 		.residual = forward->tensors.residual,
 		.spare = forward->tensors.gate_up,
+		.attended = forward->tensors.attended,
+		.sampled_hidden = forward->tensors.sampled_hidden,
 		.fuses_norms = can_fuse_norms(forward, batch),
 	};
 }

@@ -25,6 +25,10 @@ struct cuda_pass {
 	uint16_t *residual, *spare;
 	bool fuses_norms;
 
+	/* The output of attention and the input of lm_head: tensors of their own, until the pass
+	   drops the rows that are not sampled. */
+	uint16_t *attended, *sampled_hidden;
+
 	uint32_t exchanges; /* of this step so far; 0 with one rank */
 
 	/* Split-K rows of the latest linear layer, counted from the first row: their output is

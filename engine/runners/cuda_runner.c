@@ -49,10 +49,9 @@ static struct rank_message fill_decode(struct cuda_runner *runner, const struct 
 	};
 }
 
-/* Upper bound of the tiles: each row has at most one that is not full. */
 static struct cuda_step_layout general_layout(uint32_t rows, uint32_t samples, uint32_t tokens)
 {
-	return cuda_step_layout(rows, samples, tokens, tokens / PREFILL_QUERY_TILE + rows);
+	return cuda_step_layout(rows, samples, tokens, cuda_step_tiles(rows, tokens));
 }
 
 static struct rank_message fill_general(struct cuda_runner *runner, const struct batch *batch)

@@ -129,8 +129,9 @@ static void close_pool(struct cuda_runner *runner)
 	cuda_step_data_close_tables(&runner->launcher.data);
 }
 
-/* Runs a step with the most tokens and samples. Only one tile of it attends, because the pool
-   has one block at this point. */
+/* Runs a step with the most tokens, and the most samples with which the last layer still drops rows.
+   Only the first tile of it attends, once for each sample in the last layer, because the pool has
+   one block at this point. */
 static enum status run_largest(struct cuda_runner *runner, struct error *error)
 {
 	struct cuda_launcher *launcher = &runner->launcher;
@@ -140,12 +141,15 @@ static enum status run_largest(struct cuda_runner *runner, struct error *error)
 		u32_max(runner->engine.max_num_batched_tokens, runner->engine.max_num_seqs);
 	uint32_t attending = u32_min(
 		u32_min(tokens, (uint32_t)PREFILL_QUERY_TILE), runner->engine.max_model_len);
-	const struct cuda_step_layout layout = cuda_step_layout(samples, samples, tokens, 1);
+	const struct cuda_step_layout layout =
+		cuda_step_layout(samples, samples, tokens, 1 + samples);
 	struct cuda_batch batch = cuda_step_data_batch(data, &layout);
 
 	cuda_launcher_next_slot(launcher);
 	batch.token_count = tokens;
-	batch.sample_count = samples;
+	batch.sample_count = tokens > CUDA_DROPPED_ROWS_LEAST
+				     ? u32_min(samples, tokens - CUDA_DROPPED_ROWS_LEAST)
+				     : samples;
 	batch.prefill.tile_count = 1;
 	if (!cuda_launcher_fills(launcher)) {
 		return cuda_launcher_run_silent(launcher, &layout, &batch, error);

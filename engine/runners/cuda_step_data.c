@@ -45,6 +45,11 @@ struct cuda_step_layout cuda_step_layout(
 	return layout;
 }
 
+uint32_t cuda_step_tiles(uint32_t rows, uint32_t tokens)
+{
+	return tokens / PREFILL_QUERY_TILE + 2 * rows;
+}
+
 /* Sections begin at multiples of STEP_CHUNK, which is enough alignment for every element type. */
 static struct cuda_step_lists lists_at(unsigned char *base, const struct cuda_step_layout *layout)
 {
@@ -201,6 +206,20 @@ static void fill_samples(const struct cuda_step_data *data, const struct cuda_st
 	check(count == batch->counts.sampled_rows && count <= data->sample_capacity);
 }
 
+/* The tiles that the last layer's attention computes: of each prompt that is sampled, the one with
+   its last token. */
+static void fill_last_tiles(
+	struct prefill_tile *tiles, const struct batch *batch, uint32_t first, uint32_t row_count)
+{
+	for (uint32_t r = first; r < row_count; r++) {
+		if (batch->is_sampled[r]) {
+			uint32_t tokens = batch->query_start[r + 1] - batch->query_start[r];
+			*tiles++ = (struct prefill_tile){
+				.row = r, .index = (tokens - 1) / PREFILL_QUERY_TILE};
+		}
+	}
+}
+
 uint32_t cuda_step_data_fill(struct cuda_step_data *data, const struct cuda_step_layout *layout,
 	const struct batch *batch, struct cuda_batch *out)
 {
@@ -222,6 +241,8 @@ uint32_t cuda_step_data_fill(struct cuda_step_data *data, const struct cuda_step
 	out->sample_count = (uint32_t)batch->counts.sampled_rows;
 	out->prefill.tile_count = prefill_tiles_fill(lists.tiles, batch->query_start,
 		batch->context_length, out->decode_count, batch->row_count);
+	fill_last_tiles(
+		lists.tiles + out->prefill.tile_count, batch, out->decode_count, batch->row_count);
 	return fill_splits(data, &lists, batch);
 }
 
@@ -304,7 +325,7 @@ static void set_sizes(struct cuda_step_data *data, const struct engine_config *e
 	uint64_t rows = engine->max_num_seqs;
 	uint32_t tokens = u32_max(engine->max_num_batched_tokens, engine->max_num_seqs);
 	const struct cuda_step_layout most = cuda_step_layout(engine->max_num_seqs,
-		engine->max_num_seqs, tokens, tokens / PREFILL_QUERY_TILE + engine->max_num_seqs);
+		engine->max_num_seqs, tokens, cuda_step_tiles(engine->max_num_seqs, tokens));
 	uint64_t line = sizeof(struct step_header), chunk = STEP_CHUNK;
 
 	data->table_width = u32_from(u64_divide_up(engine->max_model_len, engine->block_size));

@@ -41,6 +41,10 @@ struct cuda_step_layout {
 struct cuda_step_layout cuda_step_layout(
 	uint32_t rows, uint32_t samples, uint32_t tokens, uint32_t tiles);
 
+/* Upper bound of the tiles of a step: each row has at most one that is not full, and one more for
+   the last layer. */
+uint32_t cuda_step_tiles(uint32_t rows, uint32_t tokens);
+
 /* The lists of a layout, on the host or on the device. */
 struct cuda_step_lists {
 	uint32_t *split_start;		/* (rows + 1) */

@@ -179,6 +179,13 @@ static struct work range_prefill_attention(const struct range *range)
 		&counts, model_config_query_size(range->model), model_config_kv_size(range->model));
 }
 
+/* Of the output of attention and of the residual stream. */
+static struct work range_gather_rows(const struct range *range)
+{
+	return work_gather_rows(range->counts->rows,
+		model_config_query_size(range->model) + range->model->hidden_size);
+}
+
 static struct work range_silu_mul(const struct range *range)
 {
 	return work_silu_mul(range->counts->rows, range->model->intermediate_size);
@@ -203,6 +210,7 @@ struct work work_of_range(
 		{"qk_norm_rope_store", range_store, false},
 		{"decode_attention", range_decode_attention, true},
 		{"prefill_attention", range_prefill_attention, true},
+		{"gather_rows", range_gather_rows, false},
 		{"o", range_o, false},
 		{"post_norm", range_norm, false},
 		{"gate_up", range_gate_up, false},

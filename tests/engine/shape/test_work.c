@@ -117,6 +117,7 @@ Test(work, every_range_moves_its_tensors)
 			{"qk_norm_rope_store", 2 * (query + 2 * key), 0, 0},
 			{"decode_attention", 2 * query, 2 * 100 * key, 4 * 100 * query},
 			{"prefill_attention", 0, 0, 4 * 7 * query},
+			{"gather_rows", 2 * (query + hidden), 0, 0},
 			{"o", query + hidden, query * hidden, 2 * rows * query * hidden},
 			{"post_norm", 4 * hidden, 0, 0},
 			{"gate_up", hidden + inner, 2 * inner * hidden, 4 * rows * inner * hidden},
