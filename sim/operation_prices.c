@@ -102,22 +102,24 @@ void operation_floors_of(struct operation_floors *out, const struct operation_li
 {
 	const double bytes = MODEL_ELEMENT_BYTES, layers = shape->num_hidden_layers;
 	const double read = limits->read_rate, flops = limits->flop_rate * 1000; /* a ns */
+	const struct model_linear_shape qkv = model_linear_shape(shape, MODEL_LINEAR_QKV);
 	double weights = 0;
 
 	for (uint32_t i = 0; i < MODEL_LINEAR_LM_HEAD; i++) {
 		struct model_linear_shape one = model_linear_shape(shape, (enum model_linear)i);
 		weights += (double)one.inputs * one.outputs;
 	}
+	double of_token = weights * (layers - 1) + (double)qkv.inputs * qkv.outputs;
 	double head = (double)shape->hidden_size * shape->vocab_size;
 	double queries = (double)shape->num_attention_heads * shape->head_dim;
 	double keys = (double)shape->num_key_value_heads * shape->head_dim;
 	*out = (struct operation_floors){
 		.products = bytes * weights * layers / read,
-		.product_token = 2 * weights * layers / flops,
+		.product_token = 2 * of_token / flops,
 		.head = bytes * head / read,
 		.head_row = 2 * head / flops,
 		.kv_token = 2 * bytes * keys * layers / read,
-		.pair = 4 * queries * layers / flops, /* 2 FLOPs for Q K, 2 for P V */
+		.pair = 4 * queries * (layers - 1) / flops, /* 2 FLOPs for Q K, 2 for P V */
 		.query_heads = shape->num_attention_heads,
 		.multiprocessors = limits->multiprocessors,
 	};

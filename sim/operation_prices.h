@@ -223,7 +223,8 @@ struct operation_prices {
 };
 
 /* What the operations take at the limits, in ns. Weights are read once a step, K and V once for
-   all rows that share them. */
+   all rows that share them. Of the last layer qkv alone is computed for every token: an engine may
+   compute the rest for the sampled rows only (engine/runners/cuda_pass.c), which are few. */
 struct operation_floors {
 	double products, product_token; /* max(products, product_token * tokens) */
 	double head, head_row;		/* max(head, head_row * sampled rows) */

@@ -466,7 +466,7 @@ static double naive_prompts(
 			      : chain * (2 * units > processors ? 1 : 0.5);
 	double shared = counts->decode_rows > 0 ? 0 : (double)counts->shared_tokens;
 	double others = fmax(0, (double)counts->prefill_context_tokens - keys - shared);
-	*floor = 4 * pairs * 8 * 64 * 7 / (prices->limits.flop_rate * 1000);
+	*floor = 4 * pairs * 8 * 64 * 6 / (prices->limits.flop_rate * 1000);
 	return RAMP(prefill_walk, keys) + RAMP(prefill_half_chain, half) +
 	       naive_cheaper(TERM(prefill_beside), chain, others) +
 	       naive_dearer(TERM(prefill_even), even, keys) + RAMP(prefill_chain, chain) +
@@ -494,16 +494,17 @@ static double naive_tiles(double tokens)
 	return tokens <= 32 ? 0 : tokens <= 64 ? 1 : 1 + ceil(tokens / 128);
 }
 
-/* What the rows of a step take beside their attention. *floor: products of all layers and lm_head
-   at the limits. */
+/* What the rows of a step take beside their attention. *floor: products of 7 layers and lm_head
+   at the limits, of the last layer qkv alone for every token. */
 static double naive_launch(
 	const struct operation_prices *prices, const struct step_counts *counts, double *floor)
 {
 	double rows = (double)counts->decode_rows, prompts = (double)counts->prefill_rows;
 	double tokens = (double)counts->prefill_tokens, samples = (double)counts->sampled_rows;
-	double weights = 7 * (512. * (512 + 2 * 256) + 512. * 512 + 3 * 512. * 1024);
+	double qkv = 512. * (512 + 2 * 256), layer = qkv + 512. * 512 + 3 * 512. * 1024;
 	double read = prices->limits.read_rate, flops = prices->limits.flop_rate * 1000;
-	double reading = 2 * weights / read, computing = 2 * weights * (rows + tokens) / flops;
+	double reading = 2 * 7 * layer / read;
+	double computing = 2 * (6 * layer + qkv) * (rows + tokens) / flops;
 	double products = rows + tokens > 0 ? fmax(reading, computing) : 0;
 	double base = rows + tokens > 0 ? fmax(reading, computing - reading / 2) : 0;
 	double head =
