@@ -129,9 +129,9 @@ static void close_pool(struct cuda_runner *runner)
 	cuda_step_data_close_tables(&runner->launcher.data);
 }
 
-/* Runs a step with the most tokens, and the most samples with which the last layer still drops rows.
-   Only the first tile of it attends, once for each sample in the last layer, because the pool has
-   one block at this point. */
+/* Runs a step with the most tokens, and the most samples with which the last layer still drops
+   rows. Only the first tile of it attends, once for each sample in the last layer, because the pool
+   has one block at this point. */
 static enum status run_largest(struct cuda_runner *runner, struct error *error)
 {
 	struct cuda_launcher *launcher = &runner->launcher;
