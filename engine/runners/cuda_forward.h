@@ -12,10 +12,11 @@
 #include "kernels/attention/prefill.h"
 
 /* The forward pass of a Qwen3 on a GPU: the launchers of kernels/ in the order of
-   engine/reference/reference_forward.h, with bf16 tensors, and float32 sums and logits. It owns the
-   weights, the tensors of a step and the KV pool (engine/runners/cuda_tensors.h). It reads the
-   batch from device memory, so a decode step can be captured into a graph and replayed with other
-   numbers in the same buffers.
+   engine/reference/reference_forward.h, with bf16 tensors, and float32 sums and logits. On one GPU
+   the last layer gathers the sampled rows behind its attention, not behind all of it; bits are the
+   same. It owns the weights, the tensors of a step and the KV pool (engine/runners/cuda_tensors.h).
+   It reads the batch from device memory, so a decode step can be captured into a graph and replayed
+   with other numbers in the same buffers.
 
    Errors: every CUDA or cuBLAS call is checked. A failure is a STATUS_DEVICE that names the
    call, or a STATUS_MEMORY that says how much was requested and how much was free.

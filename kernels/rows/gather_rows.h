@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* Gathers the sampled rows, so that lm_head computes no others:
+/* Gathers the sampled rows, so that the last layer and lm_head compute no others:
 
        out[i] = in[indices[i]] */
 
