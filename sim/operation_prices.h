@@ -223,8 +223,9 @@ struct operation_prices {
 };
 
 /* What the operations take at the limits, in ns. Weights are read once a step, K and V once for
-   all rows that share them. Of the last layer qkv alone is computed for every token: an engine may
-   compute the rest for the sampled rows only (engine/runners/cuda_pass.c), which are few. */
+   all rows that share them. What a token or a pair computes leaves out the last layer but for its
+   qkv, since an engine may compute the rest of that layer for the sampled rows alone
+   (drop_rows() in engine/runners/cuda_pass.c). */
 struct operation_floors {
 	double products, product_token; /* max(products, product_token * tokens) */
 	double head, head_row;		/* max(head, head_row * sampled rows) */

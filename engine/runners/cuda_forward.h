@@ -13,8 +13,8 @@
 
 /* The forward pass of a Qwen3 on a GPU: the launchers of kernels/ in the order of
    engine/reference/reference_forward.h, with bf16 tensors, and float32 sums and logits. On one GPU
-   the last layer gathers the sampled rows behind its attention, not behind all of it; bits are the
-   same. It owns the weights, the tensors of a step and the KV pool (engine/runners/cuda_tensors.h).
+   the sampled rows are gathered behind the attention of the last layer already; bits are the same.
+   It owns the weights, the tensors of a step and the KV pool (engine/runners/cuda_tensors.h).
    It reads the batch from device memory, so a decode step can be captured into a graph and replayed
    with other numbers in the same buffers.
 
@@ -43,9 +43,9 @@ struct cuda_forward_options {
 	struct nvtx_ranges *ranges; /* borrowed; NULL: disabled */
 };
 
-/* The last layer computes the sampled rows alone where it drops at least so many others. Fewer are
-   not dropped: the weights are read all the same, and the two launches that gather the sampled rows
-   take longer than what is saved (engine/runners/TUNING.md). */
+/* The last layer computes the sampled rows alone where it drops at least so many others. Dropping
+   fewer saves nothing that was measured, since the weights are read all the same, and takes two
+   more launches (engine/runners/TUNING.md). */
 enum { CUDA_DROPPED_ROWS_LEAST = 128 };
 
 /* A batch on the device. Decode rows come first; decode row r is token r. */

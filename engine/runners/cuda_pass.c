@@ -206,7 +206,7 @@ static void run_norm(struct cuda_pass *pass, enum weight weight)
 
 /* Of the last layer, the rows that are not sampled need only their keys and values, which later
    steps read. So the pass goes on without them behind that layer's attention. With several ranks
-   it does not, since no profile of their steps was measured so. */
+   it does not, since the profiles of two GPUs were measured with all rows. */
 static bool drops_rows(const struct cuda_pass *pass)
 {
 	const struct cuda_batch *batch = &pass->batch;
@@ -273,7 +273,8 @@ static void run_decode_attention(
 	close_range(pass);
 }
 
-/* Attention of prompts. In a layer that drops rows, only of the tiles that hold a sampled row. */
+/* Attention of prompts. In a layer that drops rows, only of the tiles that hold a sampled row: a
+   range of its own name, since a step's counts do not say how much work that is. */
 static void run_prefill_attention(
 	struct cuda_pass *pass, const uint16_t *keys, const uint16_t *values)
 {

@@ -206,8 +206,8 @@ static void fill_samples(const struct cuda_step_data *data, const struct cuda_st
 	check(count == batch->counts.sampled_rows && count <= data->sample_capacity);
 }
 
-/* The tiles that the last layer's attention computes: of each prompt that is sampled, the one with
-   its last token. */
+/* The tiles that attention computes in a last layer that drops rows: of each prompt that is
+   sampled, the one with its last token. */
 static void fill_last_tiles(
 	struct prefill_tile *tiles, const struct batch *batch, uint32_t first, uint32_t row_count)
 {

@@ -494,8 +494,8 @@ static double naive_tiles(double tokens)
 	return tokens <= 32 ? 0 : tokens <= 64 ? 1 : 1 + ceil(tokens / 128);
 }
 
-/* What the rows of a step take beside their attention. *floor: products of 7 layers and lm_head
-   at the limits, of the last layer qkv alone for every token. */
+/* What the rows of a step take beside their attention. *floor: products and lm_head at the limits.
+   The weights of 7 layers are read; tokens compute 6 layers and the qkv of the last. */
 static double naive_launch(
 	const struct operation_prices *prices, const struct step_counts *counts, double *floor)
 {
