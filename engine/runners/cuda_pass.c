@@ -205,14 +205,12 @@ static void run_norm(struct cuda_pass *pass, enum weight weight)
 /* ---- rows that are not sampled ---- */
 
 /* Of the last layer, the rows that are not sampled need only their keys and values, which later
-   steps read. So the pass goes on without them behind that layer's attention. With several ranks
-   it does not, since the profiles of two GPUs were measured with all rows. */
+   steps read. So the pass goes on without them behind that layer's attention. */
 static bool drops_rows(const struct cuda_pass *pass)
 {
 	const struct cuda_batch *batch = &pass->batch;
 
 	return pass->layer + 1 == pass->forward->model.num_hidden_layers &&
-	       pass->forward->options.exchange == NULL &&
 	       batch->token_count - batch->sample_count >= CUDA_DROPPED_ROWS_LEAST;
 }
 
@@ -372,7 +370,12 @@ static void run_mlp_half(struct cuda_pass *pass)
 	const struct cuda_tensors *tensors = pass->tensors;
 
 	if (pass->batch.token_count == 0) {
-		return; /* of a chunk in the middle of a prompt all rows are dropped */
+		/* of a chunk in the middle of a prompt all rows are dropped; exchanges without rows
+		   keep the ranks in step */
+		if (pass->forward->options.exchange != NULL) {
+			run_norm(pass, WEIGHT_POST_NORM);
+		}
+		return;
 	}
 	if (pass->fuses_norms) {
 		run_norm_linear(
