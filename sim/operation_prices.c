@@ -89,9 +89,21 @@ struct prefill_spread operation_spread(const struct operation_floors *floors)
 	};
 }
 
+static inline double least(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+static inline double most(double a, double b)
+{
+	return a > b ? a : b;
+}
+
 bool operation_shares(const struct operation_sharing *rule, const struct step_counts *counts)
 {
-	double shared = (double)counts->shared_tokens;
+	double context = (double)counts->decode_context_tokens;
+	/* Sequences that run without a row in this step hold blocks too (engine/batch.h). */
+	double shared = least((double)counts->shared_tokens, context);
 
 	return shared > 0 &&
 	       (shared >= rule->tokens || (double)counts->decode_longest_context > rule->longest);
@@ -126,16 +138,6 @@ void operation_floors_of(struct operation_floors *out, const struct operation_li
 }
 
 /* ---- variables ---- */
-
-static inline double least(double a, double b)
-{
-	return a < b ? a : b;
-}
-
-static inline double most(double a, double b)
-{
-	return a > b ? a : b;
-}
 
 struct operation_rows operation_rows_of(const struct step_counts *counts)
 {
@@ -205,7 +207,8 @@ void operation_step_context(struct operation_step *out, const struct operation_s
 	at[OPERATION_VARIABLE_DECODE_CONTEXT] = context;
 	at[OPERATION_VARIABLE_DISTINCT] = context - shared;
 	at[OPERATION_VARIABLE_SHARED] = is_once ? shared : 0;
-	at[OPERATION_VARIABLE_SHARED_REPEAT] = is_once ? (double)counts->repeat_tokens : 0;
+	at[OPERATION_VARIABLE_SHARED_REPEAT] =
+		is_once ? least((double)counts->repeat_tokens, shared) : 0;
 	at[OPERATION_VARIABLE_SHARED_EACH] = is_once ? 0 : shared;
 	at[OPERATION_VARIABLE_REREAD_SPAN] = (double)counts->reread_tokens * context;
 	at[OPERATION_VARIABLE_LONGEST] = longest;

@@ -12,8 +12,9 @@
    up.
 
    A term is one operation, or one reason why it takes time. Its basis functions are 0 or more, and
-   none falls when a row, a token or a context is added to a step. So no sum of them falls either,
-   whatever the prices. Of variables x and y (below), a part with the number `at` counts
+   none falls when a row, a token or a context is added to a step whose counts are known. So no sum
+   of them falls either, whatever the prices. Of variables x and y (below), a part with the number
+   `at` counts
 
      RAMP     x beyond `at`, up to the next part's `at`; the last part has no end
      DEARER   max(x, at * y): what fills the GPU against its longest chain

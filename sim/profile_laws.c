@@ -1,5 +1,6 @@
 #include "sim/profile_laws.h"
 
+#include "engine/base/check.h"
 #include "engine/base/integer.h"
 #include "engine/shape/graph_bucket.h"
 #include "engine/shape/kernel_tiles.h"
@@ -127,16 +128,47 @@ bool operation_prices_are_sound(
 
 /* ---- steps of a grid ---- */
 
-/* Equal rows, and one prompt behind a prefix; shared: tokens that the rows hold in common, each
-   counted for every row but one; repeat: of those that are read once, what is read again; chain and
-   longer: prefill_chain_of_prompt() of the prompt, and of one with a token more. */
-struct place {
-	uint64_t rows, context, tokens, prefix, shared, repeat, chain, longer;
+/* The longest chains of a step's tiles: prefill_chain_keys() and prefill_half_chain_keys(). */
+struct chains {
+	uint64_t keys, half_keys;
 };
+
+/* Equal rows, one prompt behind a prefix, and other prompts of one token; shared: tokens that the
+   rows hold in common, each counted for every row but one; repeat: of those that are read once,
+   what is read again; chains and longer: of the prompts, and with a token more in the first. */
+struct place {
+	uint64_t rows, context, tokens, prefix, others, shared, repeat;
+	struct chains chains, longer;
+};
+
+enum { OTHERS_MOST = 64, TILES_MOST = 128 };
+
+static struct chains chains_of(
+	const struct place *place, uint64_t tokens, const struct prefill_spread *spread)
+{
+	uint64_t prefix = place->prefix;
+	struct chains alone = {prefill_chain_of_prompt(prefix, tokens, spread),
+		prefill_half_chain_of_prompt(prefix, tokens, spread)};
+	uint32_t tiles[TILES_MOST], count;
+
+	if (place->others == 0) {
+		return alone;
+	}
+	check(place->others <= OTHERS_MOST &&
+		prefill_tile_count(tokens) + OTHERS_MOST <= TILES_MOST);
+	count = prefill_tiles_list(tiles, (uint32_t)prefix, (uint32_t)tokens);
+	for (uint64_t i = 0; i < place->others; i++) {
+		tiles[count++] = prefill_tile(1, false);
+	}
+	return (struct chains){prefill_chain_keys(tiles, count, spread),
+		prefill_half_chain_keys(tiles, count, prefix + tokens, alone.half_keys, spread)};
+}
 
 static struct step_counts counts_of(const struct place *place)
 {
 	uint64_t rows = place->rows, tokens = place->tokens, prefix = place->prefix;
+	uint64_t others = place->others;
+	bool has_prompt = tokens > 0;
 
 	return (struct step_counts){
 		.decode_rows = rows,
@@ -145,14 +177,16 @@ static struct step_counts counts_of(const struct place *place)
 		.shared_tokens = place->shared,
 		.reread_tokens = rows > 0 ? place->shared / rows : 0,
 		.repeat_tokens = place->repeat,
-		.prefill_rows = tokens > 0,
-		.prefill_tokens = tokens,
-		.prefill_attention_pairs = batch_attention_pairs(prefix, tokens),
-		.prefill_longest_context = tokens > 0 ? prefix + tokens : 0,
-		.prefill_tiles = prefill_tile_count(tokens),
-		.prefill_tile_keys = prefill_tile_keys(prefix, tokens),
-		.prefill_chain_keys = tokens > 0 ? place->chain : 0,
-		.sampled_rows = rows + (tokens > 0),
+		.prefill_rows = has_prompt + others,
+		.prefill_tokens = tokens + others,
+		.prefill_attention_pairs = batch_attention_pairs(prefix, tokens) + others,
+		.prefill_longest_context = has_prompt ? prefix + tokens : 0,
+		.prefill_context_tokens = has_prompt ? prefix + tokens + others : 0,
+		.prefill_tiles = prefill_tile_count(tokens) + others,
+		.prefill_tile_keys = prefill_tile_keys(prefix, tokens) + others,
+		.prefill_chain_keys = has_prompt ? place->chains.keys : 0,
+		.prefill_half_chain_keys = has_prompt ? place->chains.half_keys : 0,
+		.sampled_rows = rows + has_prompt + others,
 	};
 }
 
@@ -166,7 +200,7 @@ static double ns_of(struct operation_pricer *pricer, const struct step_counts *c
 /* Edges between a step and the same with one row or prompt token more, as bits. */
 static uint32_t edges_between(const struct place *place, bool is_row)
 {
-	uint64_t all = place->rows + place->tokens;
+	uint64_t all = place->rows + place->tokens + place->others;
 	bool is_full = place->tokens > 0 && product_tiles(all) != product_tiles(all + 1);
 	uint32_t edges = is_full ? 1U << PRICE_EDGE_product_tile : 0;
 
@@ -179,7 +213,7 @@ static uint32_t edges_between(const struct place *place, bool is_row)
 		edges |= is_bucket ? 1U << PRICE_EDGE_graph_bucket : 0;
 	} else {
 		edges |= place->tokens == 0 ? 1U << PRICE_EDGE_captured : 0;
-		edges |= place->tokens > 0 && place->tokens % PREFILL_QUERY_TILE == 0
+		edges |= place->tokens > 0 && place->tokens % (PREFILL_QUERY_TILE / 2) == 0
 				 ? 1U << PRICE_EDGE_prompt_tile
 				 : 0;
 	}
@@ -214,13 +248,18 @@ struct trial {
 static void refuse(struct trial *trial, const char *law, double ns, double other_ns)
 {
 	const struct place *place = &trial->place;
+	char others[40] = "";
 
+	if (place->others > 0) {
+		snprintf(others, sizeof(others), " and %llu of 1",
+			(unsigned long long)place->others);
+	}
 	snprintf(trial->fault, sizeof(trial->fault),
-		"%s: %llu decode rows of %llu tokens beside a prompt of %llu behind %llu take %.3f "
-		"ms, and %.3f ms",
+		"%s: %llu decode rows of %llu tokens beside a prompt of %llu behind %llu%s take "
+		"%.3f ms, and %.3f ms",
 		law, (unsigned long long)place->rows, (unsigned long long)place->context,
-		(unsigned long long)place->tokens, (unsigned long long)place->prefix, ns / 1e6,
-		other_ns / 1e6);
+		(unsigned long long)place->tokens, (unsigned long long)place->prefix, others,
+		ns / 1e6, other_ns / 1e6);
 }
 
 /* A step beside a larger one. */
@@ -335,13 +374,23 @@ static void try_edge_of_readers(struct trial *trial)
 	trial->place = place;
 }
 
+/* A step beside that with a token more in its prompt. */
+static void try_prompt_token(struct trial *trial, double ns)
+{
+	struct place more = trial->place;
+
+	more.tokens++;
+	more.chains = more.longer;
+	const struct step_counts larger = counts_of(&more);
+	try_more(trial, ns, &larger, edges_between(&trial->place, false), "a prompt token");
+}
+
 static void try_place(struct trial *trial)
 {
 	const struct place *place = &trial->place;
 	const struct step_counts counts = counts_of(place);
 	double ns = ns_of(trial->pricer, &counts);
 	double roofline = operation_roofline(&trial->pricer->floors, &counts);
-	struct place more = *place;
 
 	if (!(ns >= roofline * (1 - tolerated))) {
 		refuse(trial, "a step costs less than its roofline", ns, roofline);
@@ -368,10 +417,7 @@ static void try_place(struct trial *trial)
 	larger.decode_longest_context = u64_max(larger.decode_longest_context, 1);
 	larger.sampled_rows++;
 	try_more(trial, ns, &larger, edges_between(place, true), "a row");
-	more.tokens++;
-	more.chain = more.longer;
-	larger = counts_of(&more);
-	try_more(trial, ns, &larger, edges_between(place, false), "a prompt token");
+	try_prompt_token(trial, ns);
 }
 
 static void try_grid(struct trial *trial)
@@ -388,12 +434,13 @@ static void try_grid(struct trial *trial)
 	};
 
 	const struct prefill_spread spread = operation_spread(&trial->pricer->floors);
-	uint64_t chain[TOKENS][PREFIXES], longer[TOKENS][PREFIXES];
+	struct chains chains[TOKENS][PREFIXES], longer[TOKENS][PREFIXES];
 
 	for (uint32_t t = 0; t < TOKENS; t++) {
 		for (uint32_t p = 0; p < PREFIXES; p++) {
-			chain[t][p] = prefill_chain_of_prompt(prefixes[p], tokens[t], &spread);
-			longer[t][p] = prefill_chain_of_prompt(prefixes[p], tokens[t] + 1, &spread);
+			const struct place place = {.prefix = prefixes[p]};
+			chains[t][p] = chains_of(&place, tokens[t], &spread);
+			longer[t][p] = chains_of(&place, tokens[t] + 1, &spread);
 		}
 	}
 	for (uint32_t i = 0; i < ROWS * CONTEXTS * TOKENS * PREFIXES; i++) {
@@ -403,7 +450,7 @@ static void try_grid(struct trial *trial)
 			.context = contexts[i / PREFIXES / TOKENS % CONTEXTS],
 			.tokens = tokens[t],
 			.prefix = prefixes[p],
-			.chain = chain[t][p],
+			.chains = chains[t][p],
 			.longer = longer[t][p],
 		};
 		bool is_empty = trial->place.rows + trial->place.tokens == 0;
@@ -412,6 +459,34 @@ static void try_grid(struct trial *trial)
 		if (!is_empty && !is_again && trial->fault[0] == '\0') {
 			try_place(trial);
 		}
+	}
+}
+
+/* A prompt that fills tiles or halves of them, or nearly, beside prompts of one token each: the
+   longest chain is the prompt's, and a token more makes it longer. */
+static void try_crowds(struct trial *trial)
+{
+	static const uint64_t others[] = {1, 4, OTHERS_MOST};
+	static const uint64_t tokens[] = {63, 64, 127, 128, 192, 1087, 1088, 2048};
+	static const uint64_t prefixes[] = {0, 688, 65536};
+	enum {
+		OTHERS = sizeof(others) / sizeof(others[0]),
+		TOKENS = sizeof(tokens) / sizeof(tokens[0]),
+		PREFIXES = sizeof(prefixes) / sizeof(prefixes[0]),
+	};
+	const struct prefill_spread spread = operation_spread(&trial->pricer->floors);
+
+	for (uint32_t i = 0; i < OTHERS * TOKENS * PREFIXES && trial->fault[0] == '\0'; i++) {
+		struct place *place = &trial->place;
+		*place = (struct place){
+			.tokens = tokens[i / PREFIXES % TOKENS],
+			.prefix = prefixes[i % PREFIXES],
+			.others = others[i / PREFIXES / TOKENS],
+		};
+		place->chains = chains_of(place, place->tokens, &spread);
+		place->longer = chains_of(place, place->tokens + 1, &spread);
+		const struct step_counts counts = counts_of(place);
+		try_prompt_token(trial, ns_of(trial->pricer, &counts));
 	}
 }
 
@@ -481,9 +556,9 @@ static void try_at(
 		.prefix = prefix,
 	};
 	if (tokens > 0 || rows == 0) {
-		trial->place.chain = prefill_chain_of_prompt(prefix, tokens, &spread);
+		trial->place.chains = chains_of(&trial->place, tokens, &spread);
 	}
-	trial->place.longer = prefill_chain_of_prompt(prefix, tokens + 1, &spread);
+	trial->place.longer = chains_of(&trial->place, tokens + 1, &spread);
 	try_place(trial);
 }
 
@@ -497,7 +572,11 @@ static void try_number(struct trial *trial, enum axis axis, double number)
 	switch (axis) {
 	case AXIS_ROWS:
 		at = u64_min(at, ROWS_MOST);
-		at += graph_bucket(at) != graph_bucket(at + 1); /* which the grid has */
+		if (graph_bucket(at) != graph_bucket(at + 1)) {
+			try_at(trial, at, FEW_TOKENS, 0, 0);
+			try_at(trial, at, FEW_TOKENS, 1, 0);
+			at++;
+		}
 		try_at(trial, at, FEW_TOKENS, 0, 0);
 		try_at(trial, at, FEW_TOKENS, 1, 0);
 		break;
@@ -584,6 +663,7 @@ enum status operation_prices_check(
 	}
 	operation_pricer_init(&pricer, prices);
 	try_grid(&trial);
+	try_crowds(&trial);
 	try_own_numbers(&trial, prices);
 	return trial.fault[0] == '\0'
 		       ? STATUS_OK
@@ -597,6 +677,7 @@ uint32_t operation_prices_edges(const struct operation_prices *prices)
 
 	operation_pricer_init(&pricer, prices);
 	try_grid(&trial);
+	try_crowds(&trial);
 	try_own_numbers(&trial, prices);
 	return trial.jumped;
 }

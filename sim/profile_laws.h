@@ -11,7 +11,8 @@
      3. a mixed step costs at least the dearer of its two kinds of rows alone, and at most
 	PRICE_MIXED_MOST times their sum;
      4. one more row, prompt token or token of context adds at most 5 %, but at an edge that the
-	profile names;
+	profile names; the token that ends a prompt brings a sampled row, whose logits are not
+	counted as a jump;
      5. shared tokens that every row reads, or that are read again for more rows, cost no more
 	than tokens that no other row holds.
 
@@ -19,11 +20,20 @@
    reads once what every row has read for itself. So the first law compares steps on one side of
    it.
 
+   The first law compares chunks of prompts that begin at the same token. Tiles are cut from a
+   chunk's first token on, so one that begins earlier and ends at the same token may cost less, by
+   1 % at most in millions of random steps of every profile.
+
    The laws compare steps whose shared tokens are held by the same sequences. A step counts what all
-   that run hold in common, decode rows and prompts alike (engine/batch.h), and its price takes that
-   as shared by decode rows. So of two mixed steps with equal decode rows the one whose prompts
-   share more with each other may cost less, and less than its decode rows alone, if those share
-   nothing. It never costs less than its roofline, which takes them as shared too.
+   that run hold in common, decode rows, prompts, and sequences without a row in it (engine/batch.h),
+   and its price takes that as shared by decode rows. So of two mixed steps with equal decode rows
+   the one whose prompts share more, with each other or with decode rows, may cost less, and less
+   than its decode rows alone, if those share nothing; beside shared prompts it may cost more than
+   PRICE_MIXED_MOST times its parts as steps of their own. It never costs less than its roofline,
+   which takes them as shared too.
+
+   Steps whose counts are all known are meant. Where a count is not, a mean stands in for the
+   longest, which falls when a short row or prompt joins.
 
    Non-negative prices and rising parts make the first three true (sim/price_by_operations.h), and
    prices of shared tokens within that of a token the fifth. */
@@ -34,7 +44,7 @@
 	X(captured, "decode rows in a graph, and the same beside one prompt token; prompts, and "  \
 		    "the same beside a decode row")                                                \
 	X(second_row, "one decode row, which has a kernel of its own, and two")                    \
-	X(prompt_tile, "prompt tokens that fill tiles of queries, and one more")                   \
+	X(prompt_tile, "prompt tokens that fill tiles of queries or halves of them, and one more") \
 	X(product_tile, "prompt tokens and rows that fill tiles of products, and one more")        \
 	X(sharing, "shared tokens that every row reads, and one more, read once for all rows")     \
 	X(readers, "rows that one reading of shared tokens serves, and one more")                  \

@@ -532,7 +532,7 @@ static void require_neighbours(const struct subject *subject, const struct step_
 	}
 	more = grid_counts(subject, rows, context, tokens + 1, prefix);
 	is_edge = tokens == 0 || is_full ||
-		  (tokens % 128 == 0 && may_jump(subject, PRICE_EDGE_prompt_tile));
+		  (tokens % 64 == 0 && may_jump(subject, PRICE_EDGE_prompt_tile));
 	require_between(ns_of(subject, &more, false), ns, is_edge ? INFINITY : 1.05 * ns,
 		"a prompt token more", subject, counts);
 	if (rows > 0 && tokens > 0) {
@@ -542,13 +542,14 @@ static void require_neighbours(const struct subject *subject, const struct step_
 
 Test(profile_laws, hold_on_a_dense_grid_by_every_profile, .timeout = 300)
 {
-	static const uint64_t rows[] = {0, 1, 2, 3, 4, 5, 7, 9, 12, 15, 17, 20, 31, 33, 40, 50, 65,
-		90, 100, 127, 129, 150, 170, 200, 255, 257, 300, 352, 385, 400, 450, 480, 510};
+	static const uint64_t rows[] = {0, 1, 2, 3, 4, 5, 7, 9, 12, 15, 17, 20, 31, 33, 40, 50, 64,
+		65, 90, 100, 127, 129, 150, 170, 200, 224, 255, 257, 300, 320, 352, 385, 400, 450,
+		480, 510, 512};
 	static const uint64_t contexts[] = {64, 300, 600, 2048, 8192, 40000, 130000};
 	static const uint64_t tokens[] = {
-		0, 1, 7, 16, 64, 127, 128, 255, 300, 512, 640, 1000, 2048, 4095, 8192, 15000};
+		0, 1, 7, 16, 64, 127, 128, 255, 300, 512, 640, 1000, 1088, 2048, 4095, 8192, 15000};
 	static const uint64_t prefixes[] = {0, 8192, 65536};
-	enum { ROWS = 33, CONTEXTS = 7, TOKENS = 16, PREFIXES = 3 };
+	enum { ROWS = 37, CONTEXTS = 7, TOKENS = 17, PREFIXES = 3 };
 
 	for (uint32_t p = 0; p < gpu_profile_count(); p++) {
 		static struct subject subject;
@@ -889,6 +890,73 @@ Test(profile_laws, a_price_that_begins_between_is_tried_where_it_begins)
 			STATUS_INPUT);
 		require(strstr(error.text, cases[i].part) != NULL, "%u: %s", i, error.text);
 	}
+}
+
+/* Rows that fill a graph's bucket between those of a grid: one more needs the next graph, and with it
+   all of its padding. */
+Test(profile_laws, a_price_that_begins_at_the_edge_of_a_graph_jumps_at_a_named_edge)
+{
+	struct gpu_profile profile = builtin("h200-qwen3-0.6b");
+	struct operation_prices *prices = &profile.prices;
+	struct error error = {0};
+	uint32_t others = profile.edges & ~(1U << PRICE_EDGE_graph_bucket);
+
+	prices->terms[OPERATION_TERM_graph_rows] =
+		(struct operation_parts){2, {0, 512}, {1000, 1e6}};
+	require_equal(operation_prices_check(prices, others, &error), STATUS_INPUT);
+	require(strstr(error.text, "a row more is a jump over 5 % at no named edge: 512 decode") !=
+			NULL,
+		"%s", error.text);
+	require(operation_prices_edges(prices) >> PRICE_EDGE_graph_bucket & 1,
+		"the edge has no name");
+}
+
+/* Half a tile of queries, and one more: the other half of the tile computes too. Only beside other
+   prompts is there no multiprocessor for each half. */
+Test(profile_laws, half_a_tile_jumps_at_a_named_edge)
+{
+	static const enum operation_term none[] = {OPERATION_TERM_prefill_walk,
+		OPERATION_TERM_prefill_even, OPERATION_TERM_prefill_chain,
+		OPERATION_TERM_prefill_beside, OPERATION_TERM_prefill_pairs,
+		OPERATION_TERM_prefill_half, OPERATION_TERM_prefill_tiles};
+	struct gpu_profile profile = builtin("h200-qwen3-0.6b");
+	struct operation_prices *prices = &profile.prices;
+	struct error error = {0};
+	uint32_t others = profile.edges & ~(1U << PRICE_EDGE_prompt_tile);
+
+	for (uint32_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		prices->terms[none[i]].count = 0;
+	}
+	prices->terms[OPERATION_TERM_prefill_half_chain] = (struct operation_parts){1, {0}, {100}};
+	require_equal(operation_prices_check(prices, others, &error), STATUS_INPUT);
+	require(strstr(error.text, "a prompt token more is a jump over 5 % at no named edge: 0 "
+				   "decode rows of 0 tokens beside a prompt of 64 behind 65536 and "
+				   "4 of 1 take") != NULL,
+		"%s", error.text);
+	require(operation_prices_edges(prices) >> PRICE_EDGE_prompt_tile & 1,
+		"the edge has no name");
+}
+
+/* Sequences that run without a row in the step hold shared blocks too. What they read again is no
+   more than what the step's rows share. */
+Test(profile_laws, sequences_without_a_row_read_nothing_again)
+{
+	const struct gpu_profile profile = builtin("h200-qwen3-0.6b");
+	struct operation_pricer pricer;
+	struct step_counts counts = {.decode_rows = 8,
+		.decode_context_tokens = 8 * 17,
+		.decode_longest_context = 17,
+		.shared_tokens = 399 * 4096,
+		.reread_tokens = 4086,
+		.repeat_tokens = 12 * 4096,
+		.sampled_rows = 8};
+
+	operation_pricer_init(&pricer, &profile.prices);
+	double ns = price_by_operations(&pricer, &counts, false).gpu_ns;
+	counts.shared_tokens = counts.decode_context_tokens;
+	counts.repeat_tokens = counts.decode_context_tokens;
+	double capped_ns = price_by_operations(&pricer, &counts, false).gpu_ns;
+	require(ns == capped_ns, "%.0f and %.0f ns", ns, capped_ns);
 }
 
 /* Five rows that read 18,431 shared tokens each for themselves, and 18,432 once, at a price that

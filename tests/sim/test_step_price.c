@@ -404,7 +404,7 @@ static double naive_context(
 		return 0;
 	}
 	longest = fmax(longest, context / rows);
-	bool is_each = (double)counts->shared_tokens < prices->sharing.tokens &&
+	bool is_each = shared < prices->sharing.tokens &&
 		       (double)counts->decode_longest_context <= prices->sharing.longest;
 	double once = is_each ? 0 : shared;
 	double short_most = rows > 1 ? prices->sharing.longest : prices->sharing.alone;
@@ -422,7 +422,7 @@ static double naive_context(
 		      TERM(kv_each_far), shared - once, (double)counts->reread_tokens * context) +
 	      naive_cheaper(TERM(kv_merge), once, rows) + naive_cheaper(TERM(kv_first), longest, 1);
 	if (shared > 0 && !is_each) {
-		ns += RAMP(kv_repeat, (double)counts->repeat_tokens);
+		ns += RAMP(kv_repeat, fmin((double)counts->repeat_tokens, shared));
 	}
 	if (has_long_row || (shared > 0 && !is_each)) {
 		ns += RAMP(kv_long, 1) + RAMP(kv_long_rows, rows);
