@@ -12,9 +12,9 @@
 #include "kernels/attention/prefill.h"
 
 /* The forward pass of a Qwen3 on a GPU: the launchers of kernels/ in the order of
-   engine/reference/reference_forward.h, with bf16 tensors, and float32 sums and logits. On one GPU
-   the sampled rows are gathered behind the attention of the last layer already; bits are the same.
-   It owns the weights, the tensors of a step and the KV pool (engine/runners/cuda_tensors.h).
+   engine/reference/reference_forward.h, with bf16 tensors, and float32 sums and logits. The
+   sampled rows are gathered behind the attention of the last layer already; bits are the same. It
+   owns the weights, the tensors of a step and the KV pool (engine/runners/cuda_tensors.h).
    It reads the batch from device memory, so a decode step can be captured into a graph and replayed
    with other numbers in the same buffers.
 
