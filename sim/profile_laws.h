@@ -25,12 +25,12 @@
    1 % at most in millions of random steps of every profile.
 
    The laws compare steps whose shared tokens are held by the same sequences. A step counts what all
-   that run hold in common, decode rows, prompts, and sequences without a row in it (engine/batch.h),
-   and its price takes that as shared by decode rows. So of two mixed steps with equal decode rows
-   the one whose prompts share more, with each other or with decode rows, may cost less, and less
-   than its decode rows alone, if those share nothing; beside shared prompts it may cost more than
-   PRICE_MIXED_MOST times its parts as steps of their own. It never costs less than its roofline,
-   which takes them as shared too.
+   that run hold in common: decode rows, prompts, and sequences without a row in it
+   (engine/batch.h). Its price takes that as shared by decode rows. So of two mixed steps with equal
+   decode rows the one whose prompts share more, with each other or with decode rows, may cost less,
+   and less than its decode rows alone, if those share nothing. Beside shared prompts it may cost
+   more than PRICE_MIXED_MOST times its parts as steps of their own. It never costs less than its
+   roofline, which takes them as shared too.
 
    Steps whose counts are all known are meant. Where a count is not, a mean stands in for the
    longest, which falls when a short row or prompt joins.

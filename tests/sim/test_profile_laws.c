@@ -892,8 +892,8 @@ Test(profile_laws, a_price_that_begins_between_is_tried_where_it_begins)
 	}
 }
 
-/* Rows that fill a graph's bucket between those of a grid: one more needs the next graph, and with it
-   all of its padding. */
+/* Rows that fill a graph's bucket between those of a grid: one more needs the next graph, and
+   with it all of its padding. */
 Test(profile_laws, a_price_that_begins_at_the_edge_of_a_graph_jumps_at_a_named_edge)
 {
 	struct gpu_profile profile = builtin("h200-qwen3-0.6b");
@@ -941,22 +941,25 @@ Test(profile_laws, half_a_tile_jumps_at_a_named_edge)
    more than what the step's rows share. */
 Test(profile_laws, sequences_without_a_row_read_nothing_again)
 {
+	static const uint64_t contexts[] = {17, 3000}; /* eight rows of these read once or not */
 	const struct gpu_profile profile = builtin("h200-qwen3-0.6b");
 	struct operation_pricer pricer;
-	struct step_counts counts = {.decode_rows = 8,
-		.decode_context_tokens = 8 * 17,
-		.decode_longest_context = 17,
-		.shared_tokens = 399 * 4096,
-		.reread_tokens = 4086,
-		.repeat_tokens = 12 * 4096,
-		.sampled_rows = 8};
 
 	operation_pricer_init(&pricer, &profile.prices);
-	double ns = price_by_operations(&pricer, &counts, false).gpu_ns;
-	counts.shared_tokens = counts.decode_context_tokens;
-	counts.repeat_tokens = counts.decode_context_tokens;
-	double capped_ns = price_by_operations(&pricer, &counts, false).gpu_ns;
-	require(ns == capped_ns, "%.0f and %.0f ns", ns, capped_ns);
+	for (uint32_t i = 0; i < sizeof(contexts) / sizeof(contexts[0]); i++) {
+		struct step_counts counts = {.decode_rows = 8,
+			.decode_context_tokens = 8 * contexts[i],
+			.decode_longest_context = contexts[i],
+			.shared_tokens = 399 * 4096,
+			.reread_tokens = 4086,
+			.repeat_tokens = 12 * 4096,
+			.sampled_rows = 8};
+		double ns = price_by_operations(&pricer, &counts, false).gpu_ns;
+		counts.shared_tokens = counts.decode_context_tokens;
+		counts.repeat_tokens = counts.decode_context_tokens;
+		double capped_ns = price_by_operations(&pricer, &counts, false).gpu_ns;
+		require(ns == capped_ns, "%.0f and %.0f ns", ns, capped_ns);
+	}
 }
 
 /* Five rows that read 18,431 shared tokens each for themselves, and 18,432 once, at a price that
