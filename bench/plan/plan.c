@@ -202,6 +202,8 @@ static void note_facts(struct plan_configuration_state *state, const struct run 
 	/* Groups of --fleet say it one by one when they are opened. */
 	state->is_beyond_memory = run->facts.is_beyond_memory && run->groups.count == 0;
 	state->is_calibrated = run->facts.is_calibrated;
+	text_add(&state->profile_note,
+		run->profile_note.bytes == NULL ? "" : run->profile_note.bytes);
 	state->is_guess = !state->is_calibrated || !(run->facts.model_error > 0);
 	state->model_error = MODEL_GUESS;
 	if (!state->is_guess) {
@@ -396,6 +398,7 @@ void plan_close(struct plan *plan)
 	free(plan->places);
 	for (uint32_t i = 0; plan->states != NULL && i < plan->configuration_count; i++) {
 		cJSON_Delete(plan->states[i].config);
+		text_deinit(&plan->states[i].profile_note);
 	}
 	free(plan->states);
 	free(plan->configurations);

@@ -252,6 +252,22 @@ static void print_details(struct text *text, const struct plan_configuration_sta
 	}
 }
 
+/* What about the profiles is not as was asked for, of each configuration with such a one. */
+static void print_profile_notes(struct text *text, const struct plan *plan)
+{
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		const struct plan_configuration_state *state = &plan->states[i];
+		if (state->profile_note.byte_count == 0) {
+			continue;
+		}
+		text_add(text, "note: ");
+		if (plan->configuration_count > 1) {
+			text_format(text, "%s: ", state->name);
+		}
+		text_format(text, "%s\n", state->profile_note.bytes);
+	}
+}
+
 /* A rate leaves nothing of the times of the trace. */
 static void print_arrivals(
 	struct text *text, const struct plan *plan, const struct replay_config *config)
@@ -334,6 +350,7 @@ void plan_print(struct text *text, const struct answers *answers)
 	if (plan->request->made_by != NULL) {
 		text_format(text, "  trace     %s\n", plan->request->made_by);
 	}
+	print_profile_notes(text, plan);
 	print_arrivals(text, plan, &plan->configurations[best].run.config);
 	print_asked(text, own);
 	print_start(text, plan, own, &plan->configurations[best].run.config);

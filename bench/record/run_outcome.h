@@ -51,6 +51,8 @@ struct run_outcome {
 	uint32_t readers;	      /* of a shared block, likewise; 0: not known */
 	char profile[160];	  /* of a calibrated profile: GPU and date of the calibration; "":
 				     none */
+	char profile_note[1024];  /* what about what prices the steps is not as was asked for; "":
+				     nothing */
 	uint64_t profile_xxh64;	  /* of the content of what priced the steps; 0: nothing did */
 	uint64_t found_kv_blocks; /* blocks that the memory has room for; 0: unknown */
 	uint64_t kv_blocks, block_size;

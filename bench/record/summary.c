@@ -378,6 +378,9 @@ static cJSON *summary_json(const struct run_outcome *outcome, cJSON *config)
 	add_trace(root, outcome);
 	cJSON_AddStringToObject(root, SUMMARY_RUNNER_KIND, outcome->runner_kind);
 	cJSON_AddBoolToObject(root, SUMMARY_CALIBRATED, outcome->is_calibrated);
+	if (outcome->profile_note[0] != '\0') {
+		cJSON_AddStringToObject(root, SUMMARY_PROFILE_NOTE, outcome->profile_note);
+	}
 	if (outcome->spread.heads > 0) {
 		cJSON *spread = cJSON_AddObjectToObject(root, SUMMARY_SPREAD);
 		cJSON_AddNumberToObject(spread, SUMMARY_SPREAD_HEADS, outcome->spread.heads);

@@ -223,6 +223,23 @@ static enum status complete_config(struct run *run, struct error *error)
 	return combine_recorded_options(run, error);
 }
 
+/* Notes once what about the profile of a group, or of equal replicas, is not as was asked for. */
+static void note_profile(struct run *run, const struct runner_facts *facts)
+{
+	struct text note = {0};
+
+	if (facts->gpu_note[0] == '\0') {
+		return;
+	}
+	text_format(&note, "steps are priced by %s: %s", facts->gpu, facts->gpu_note);
+	if (run->profile_note.bytes == NULL) {
+		text_add(&run->profile_note, note.bytes);
+	} else if (strstr(run->profile_note.bytes, note.bytes) == NULL) {
+		text_format(&run->profile_note, "; %s", note.bytes);
+	}
+	text_deinit(&note);
+}
+
 /* config.gpu says what computed or priced the steps, in storage that outlives the run. */
 static void name_gpu(struct run *run)
 {
@@ -235,6 +252,7 @@ static void name_gpu(struct run *run)
 		snprintf(request->gpu, sizeof(request->gpu), "%s", name);
 		request->config.gpu = request->gpu;
 	}
+	note_profile(run, facts);
 }
 
 /* Opens a runner for each replica. */
@@ -314,6 +332,7 @@ static enum status open_group(struct run *run, const struct fleet_group *group, 
 			group->name, why.text);
 	}
 	tell_room(group->name, own, facts);
+	note_profile(run, facts);
 	if (!facts->is_calibrated && run->uncalibrated[0] == '\0') {
 		snprintf(run->uncalibrated, sizeof(run->uncalibrated), "%s", facts->gpu);
 	}
@@ -537,6 +556,8 @@ enum status run_play(struct run *run, struct run_outcome *outcome, struct error 
 			(double)u64_min(work->outside_ns, work->busy_ns) / (double)work->busy_ns;
 	}
 	snprintf(outcome->profile, sizeof(outcome->profile), "%s", facts->profile);
+	snprintf(outcome->profile_note, sizeof(outcome->profile_note), "%s",
+		run->profile_note.bytes == NULL ? "" : run->profile_note.bytes);
 	outcome->found_kv_blocks = facts->found_kv_blocks;
 	outcome->is_beyond_memory = facts->is_beyond_memory;
 	outcome->has_given_blocks = run->request->config.given.kv_blocks;
@@ -572,6 +593,7 @@ void run_close(struct run *run)
 		run->kernels.close(run->kernels.state);
 	}
 	replay_recording_close(&run->recording);
+	text_deinit(&run->profile_note);
 	if (run->is_holding) {
 		interrupt_release();
 	}

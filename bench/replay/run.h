@@ -59,6 +59,8 @@ struct run {
 	struct fleet_groups groups;   /* of --fleet */
 	/* the profile of its first group whose times were never compared with a GPU; "": none */
 	char uncalibrated[GPU_PROFILE_NAME_BYTES];
+	/* "steps are priced by PROFILE: WHY", of each profile with a gpu_note; owned; empty: none */
+	struct text profile_note;
 	struct fleet fleet; /* its sinks may be set before run_play() */
 	uint64_t seats;	    /* of the first replica, before --max-concurrency takes some */
 	bool is_holding;    /* interrupts, from run_play() on */

@@ -376,9 +376,11 @@ static void add_head(struct text *page, const struct plan_file *plan, const char
 	page_contents(page, links);
 }
 
-static void add_beyond_memory(struct text *page, const struct plan_file *plan)
+static void add_cautions(struct text *page, const struct plan_file *plan)
 {
 	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		page_profile_note(
+			page, plan->configurations[i].name, plan->configurations[i].profile_note);
 		if (plan->configurations[i].is_beyond_memory) {
 			text_add(page, "<p class=\"caution\">");
 			text_add_escaped(page, plan->configurations[i].name);
@@ -407,7 +409,7 @@ enum status page_plan_write(struct text *page, const struct plan_file *plan,
 	if (!plan->is_calibrated) {
 		page_caution(page);
 	}
-	add_beyond_memory(page, plan);
+	add_cautions(page, plan);
 	add_reasons(page, &plan->answer);
 	TRY(page_plots(page, sheet->plots, sheet->plot_count, error));
 	page_plan_configurations(page, plan);

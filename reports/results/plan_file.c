@@ -313,6 +313,7 @@ static enum status read_configuration(const struct json_object *object,
 	field_text(object, "options", &configuration->options, error);
 	field_text(object, "profile", &configuration->profile, error);
 	json_bool(object, SUMMARY_CALIBRATED, &configuration->is_calibrated, error);
+	field_optional_text(object, SUMMARY_PROFILE_NOTE, &configuration->profile_note, error);
 	configuration->is_beyond_memory = cJSON_IsTrue(json_find(object, SUMMARY_BEYOND_MEMORY));
 	json_double(object, "gpus", 0, 1e9, &configuration->gpus, error);
 	read_answer(object, &configuration->answer, error);

@@ -26,12 +26,12 @@
 	 option takes them (metric.h), or ""
      trace   as of summary.json: {name, xxh64, requests}; of a trace that the plan made, made_by:
 	 the command that makes it again
-     configurations  [{name, options, profile, calibrated, gpus, answer,
+     configurations  [{name, options, profile, calibrated, profile_note, gpus, answer,
 		      goodput_per_gpu {value, low, high}, against_best {value, low, high},
 		      utilisation, throughput_per_gpu, speed_per_user, rank, same_as [names],
 		      on_pareto_front}]
 	 at least one, the best first. options: as on a command line. profile: what prices its
-	 steps; calibrated: as of summary.json, for it. gpus: of one replica; the
+	 steps; calibrated, profile_note: as of summary.json, for it. gpus: of one replica; the
 	 mean, where those of --fleet differ. against_best: its goodput a GPU in that of the best,
 	 from the same replicates. utilisation: at the answer. speed_per_user: output
 	 tokens/s of one user, 1000 / tpot_p50. rank: from 1. same_as: the configurations from
@@ -270,6 +270,7 @@ void plan_probe_write(struct table_writer *table, const char *configuration,
 
 struct plan_configuration {
 	const char *name, *options, *profile;
+	const char *profile_note; /* "": none */
 	bool is_calibrated;
 	bool is_beyond_memory; /* it has more KV blocks than the GPU's memory has room for */
 	double gpus;	       /* of a replica */
