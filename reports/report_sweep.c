@@ -300,6 +300,7 @@ static void write_readings(struct drawn_sweep *drawn)
 		text_add(&drawn->reading, axes->count == 2 ? "" : " A ring marks them.");
 	}
 	text_deinit(&rejecting);
+	sweep_say_overloaded(drawn->sweep, &drawn->reading);
 	text_add(&drawn->cache_reading,
 		"Points are runs; curves are what a cache of that size finds of the trace's "
 		"prompts without an engine. A run lies lower where running requests hold the "

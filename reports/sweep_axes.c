@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Longer names of panels are cut (short() of style.gp); more names than these are counted only. */
-enum { PANEL_NAME_MAX = 30, NAMED_MAX = 12, REJECTING_NAMED_MAX = 4 };
+enum { PANEL_NAME_MAX = 30, NAMED_MAX = 12, NAMED_RUNS_MAX = 4 };
 
 /* A share of rejected requests that a figure must not hide. */
 static const double rejecting_from = 0.01;
@@ -167,7 +167,7 @@ void sweep_say_rejecting(const struct sweep_file *sweep, struct text *text)
 		if (!sweep_is_rejecting(sweep, run)) {
 			continue;
 		}
-		if (count++ < REJECTING_NAMED_MAX) {
+		if (count++ < NAMED_RUNS_MAX) {
 			text_add(text, count > 1 ? ", "
 						 : " Runs that rejected more than 1 % of the "
 						   "requests look better than they are, since only "
@@ -179,8 +179,29 @@ void sweep_say_rejecting(const struct sweep_file *sweep, struct text *text)
 			}
 		}
 	}
-	if (count > REJECTING_NAMED_MAX) {
-		text_format(text, " and %u more", count - REJECTING_NAMED_MAX);
+	if (count > NAMED_RUNS_MAX) {
+		text_format(text, " and %u more", count - NAMED_RUNS_MAX);
 	}
 	text_add(text, count > 0 ? "." : "");
+}
+
+/* ---- runs that do not keep up ---- */
+
+void sweep_say_overloaded(const struct sweep_file *sweep, struct text *text)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		const struct sweep_run *run = &sweep->runs[i];
+		if (sweep_is_overloaded(run) && count++ < NAMED_RUNS_MAX) {
+			text_add(text, count > 1 ? ", " : " Overloaded: ");
+			text_add(text, run->name);
+		}
+	}
+	if (count > NAMED_RUNS_MAX) {
+		text_format(text, " and %u more", count - NAMED_RUNS_MAX);
+	}
+	text_add(text, count > 0 ? "; what these show of single requests only reflects the length "
+				   "of the trace."
+				 : "");
 }

@@ -39,9 +39,10 @@ uint32_t sweep_panel_of(const struct sweep_axes *axes, const struct sweep_run *r
 void sweep_panel_name(const struct sweep_axes *axes, uint32_t panel, struct text *name);
 
 /* Sentences, with a space before each: what curves and panels are left out, and which runs rejected
-   more than 1 % of the requests. Nothing where there are none. */
+   more than 1 % of the requests, and which were overloaded. Nothing where there are none. */
 void sweep_say_left_out(const struct sweep_axes *axes, struct text *text);
 void sweep_say_rejecting(const struct sweep_file *sweep, struct text *text);
+void sweep_say_overloaded(const struct sweep_file *sweep, struct text *text);
 
 /* Whether a run rejected more than 1 % of the requests, or any where their number is unknown. */
 bool sweep_is_rejecting(const struct sweep_file *sweep, const struct sweep_run *run);

@@ -159,3 +159,29 @@ Test(sweep_axes, runs_that_rejected_more_than_a_hundredth_are_named)
 	set_rejected(&made, 0, 0);
 	require(!sweep_is_rejecting(&made.sweep, &made.runs[0]), "none is said");
 }
+
+Test(sweep_axes, overloaded_runs_are_named)
+{
+	struct made made;
+	struct text text = {0};
+
+	make(&made, (const uint32_t[]){6}, 1);
+	made.sweep.run_count = 6;
+	made.runs[0].verdict = VERDICT_BACKLOGGED;
+	sweep_say_overloaded(&made.sweep, &text);
+	require_text(&text, "");
+	made.runs[1].verdict = made.runs[2].verdict = VERDICT_OVERLOADED;
+	made.runs[2].status = SWEEP_RUN_FAILED;
+	sweep_say_overloaded(&made.sweep, &text);
+	require_text(&text, " Overloaded: run-2; what these show of single requests only reflects "
+			    "the length of "
+			    "the trace.");
+	for (uint32_t i = 0; i < 6; i++) {
+		made.runs[i].verdict = VERDICT_OVERLOADED;
+		made.runs[i].status = SWEEP_RUN_COMPLETE;
+	}
+	sweep_say_overloaded(&made.sweep, &text);
+	require_text(&text,
+		" Overloaded: run-1, run-2, run-3, run-4 and 2 more; what these show of single "
+		"requests only reflects the length of the trace.");
+}
