@@ -536,11 +536,21 @@ static void print_load(const struct run_outcome *outcome)
 	}
 	printf("; at most %.0f%% of the KV blocks", outcome->kv_peak * 100);
 	if (outcome->seats_peak <= 1) {
+	char used[NUMBER_TEXT_BYTES] = "", offered[NUMBER_TEXT_BYTES] = "";
+
+	/* One is over the time to the last finish, the other over that of the arrivals. */
+	snprintf(used, sizeof(used), "%.1f", 1 / outcome->utilisation);
+	snprintf(offered, sizeof(offered), "%.1f", 1 / demand);
+	bool are_two = strcmp(used, offered) != 0 && outcome->offered_demand > 0;
 		printf(", %.0f%% of the seats", outcome->seats_peak * 100);
 	} else { /* prefill-first limits the rows of a step, not the sequences that run */
 		printf(", up to %.1f sequences running for each seat", outcome->seats_peak);
 	}
 	printf("%s\n", are_grouped ? " of an average replica" : "");
+	} else if (has_head_room && are_two) {
+		printf("  used      %.1f%% of capacity, %.1f%% while requests arrive (%sx the load "
+		       "fits if evenly spread)",
+			outcome->utilisation * 100, demand * 100, offered);
 }
 
 static void print_figures(const char *name, const struct latency_figures *figures)
