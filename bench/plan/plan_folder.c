@@ -242,6 +242,8 @@ static void set_figures(
 	row->hit_rate = (struct result_value){figures->has_hit_rate, figures->hit_rate};
 	row->preemptions = number((double)figures->preemptions);
 	row->utilisation = (struct result_value){figures->has_utilisation, figures->utilisation};
+	row->demand = (struct result_value){
+		figures->has_utilisation && figures->has_offered, figures->demand};
 	row->outside_share = (struct result_value){figures->has_outside, figures->outside_share};
 }
 

@@ -159,9 +159,11 @@ static void print_pair(struct text *text, const struct answers *answers, uint32_
 static void print_profiles(struct text *text, const struct answers *answers)
 {
 	const struct plan_configuration_state *states = answers->plan->states;
+	const uint32_t best = answers->by_rank[0];
 
-	for (uint32_t i = 1; i < answers->count; i++) {
-		if (strcmp(states[i].profile, states[0].profile) != 0) {
+	for (uint32_t i = 0; i < answers->count; i++) {
+		if (answers->list[i].is_found &&
+			strcmp(states[i].profile, states[best].profile) != 0) {
 			text_format(text,
 				"  note: they are priced by different profiles, whose errors "
 				"differ "
@@ -235,9 +237,11 @@ static void print_details(struct text *text, const struct plan_configuration_sta
 		text_format(text,
 			"  prices    uncalibrated: the times of profile %s were never compared "
 			"with a run of this engine on a GPU\n",
-			state->profile);
+			state->uncalibrated);
 	}
-	if (answer->outside_share.has_value && answer->outside_share.value > OUTSIDE_MOST) {
+	/* Where there is a model interval its text says so. */
+	if (own->model.byte_count == 0 && answer->outside_share.has_value &&
+		answer->outside_share.value > OUTSIDE_MOST) {
 		text_format(text,
 			"  outside   %.1f %% of the step time is of steps unlike those that the "
 			"profile "
@@ -355,6 +359,9 @@ void plan_print(struct text *text, const struct answers *answers)
 	print_asked(text, own);
 	print_start(text, plan, own, &plan->configurations[best].run.config);
 	print_stretches(text, own);
+	if (own->is_found && own->router_note.byte_count > 0) {
+		text_format(text, "note: %s\n", own->router_note.bytes);
+	}
 	if (own->early_turns.byte_count > 0) {
 		text_format(text, "note: %s\n", own->early_turns.bytes);
 	}

@@ -314,6 +314,22 @@ static void tell_room(
 	}
 }
 
+/* Adds a name to a list with commas, unless it is there. */
+static void add_name(struct text *list, const char *name)
+{
+	size_t bytes = strlen(name);
+
+	for (const char *at = list->bytes; at != NULL; at = strchr(at, ',')) {
+		at += strspn(at, ", ");
+		if (strncmp(at, name, bytes) == 0 && (at[bytes] == ',' || at[bytes] == '\0')) {
+			return;
+		}
+	}
+	if (bytes > 0) {
+		text_format(list, "%s%s", list->byte_count > 0 ? ", " : "", name);
+	}
+}
+
 /* Opens the runners of a group. own: the run's configuration, which becomes the group's. */
 static enum status open_group(struct run *run, const struct fleet_group *group, uint32_t at,
 	struct replay_config *own, const struct runner_request *request, struct runner_facts *facts,
@@ -333,8 +349,9 @@ static enum status open_group(struct run *run, const struct fleet_group *group, 
 	}
 	tell_room(group->name, own, facts);
 	note_profile(run, facts);
-	if (!facts->is_calibrated && run->uncalibrated[0] == '\0') {
-		snprintf(run->uncalibrated, sizeof(run->uncalibrated), "%s", facts->gpu);
+	add_name(&run->profiles, facts->gpu);
+	if (!facts->is_calibrated) {
+		add_name(&run->uncalibrated, facts->gpu);
 	}
 	replay_config_engine(own, &run->fleet.configs[at]);
 	return open_others_of_group(run, at, group->replicas, own, request, error);
@@ -440,6 +457,20 @@ static enum status open_replay(struct run *run, struct error *error)
 }
 
 /* ---- the run ---- */
+
+enum status run_check_names(const struct replay_config *config, struct error *error)
+{
+	const struct runner_entry *entry;
+	struct gpu_profile_choice choice;
+	struct model_config model;
+
+	TRY(runner_find(config->runner, &entry, error));
+	TRY(model_config_find(config->model, &model, error));
+	return entry->kind == RUNNER_PRICED
+		       ? gpu_profile_choose(
+				 config->gpu, replay_config_policy(config), NULL, 1, &choice, error)
+		       : STATUS_OK;
+}
 
 enum status run_open(struct run *run, struct run_request *request, struct error *error)
 {
@@ -556,6 +587,11 @@ enum status run_play(struct run *run, struct run_outcome *outcome, struct error 
 			(double)u64_min(work->outside_ns, work->busy_ns) / (double)work->busy_ns;
 	}
 	snprintf(outcome->profile, sizeof(outcome->profile), "%s", facts->profile);
+	if (run->profiles.byte_count > 0 && strchr(run->profiles.bytes, ',') != NULL) {
+		snprintf(outcome->profiles, sizeof(outcome->profiles), "%s", run->profiles.bytes);
+		snprintf(outcome->uncalibrated, sizeof(outcome->uncalibrated), "%s",
+			run->uncalibrated.bytes == NULL ? "" : run->uncalibrated.bytes);
+	}
 	snprintf(outcome->profile_note, sizeof(outcome->profile_note), "%s",
 		run->profile_note.bytes == NULL ? "" : run->profile_note.bytes);
 	outcome->found_kv_blocks = facts->found_kv_blocks;
@@ -594,6 +630,8 @@ void run_close(struct run *run)
 	}
 	replay_recording_close(&run->recording);
 	text_deinit(&run->profile_note);
+	text_deinit(&run->profiles);
+	text_deinit(&run->uncalibrated);
 	if (run->is_holding) {
 		interrupt_release();
 	}
@@ -616,7 +654,7 @@ enum status run_replay(
 	/* Levels and replicas are gone with the run. */
 	outcome->level_count = 0;
 	outcome->levels = NULL;
-	outcome->fleet = (struct fleet_figures){0};
+	outcome->fleet = (struct fleet_figures){.is_router_blind = outcome->fleet.is_router_blind};
 	return run_outcome_status(outcome, error);
 }
 

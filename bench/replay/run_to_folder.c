@@ -154,7 +154,7 @@ static void print_result(const struct recorded_run *own, const struct run_outcom
 	if (outcome->profile_note[0] != '\0') {
 		printf("note: %s\n", outcome->profile_note);
 	}
-	summary_print(outcome, run->uncalibrated[0] != '\0' ? run->uncalibrated : config->gpu);
+	summary_print(outcome, config->gpu);
 	fflush(stdout);
 	if (own->kernel_times != NULL) {
 		kernel_times_print(own->kernel_times);

@@ -125,6 +125,8 @@ struct plan_answer {
 	const char *short_trace;
 	/* A warning where turns of a session come before the answers to the last ones; else "". */
 	const char *early_turns;
+	/* That the router goes by prompt ids, which the trace lacks; absent or "": it does not. */
+	const char *router_note;
 	uint32_t stretch_count;
 	struct plan_stretch stretches[PLAN_STRETCHES_MAX]; /* ascending */
 	/* The randomness of the trace. method: "seeds", "block bootstrap" or "none". */
@@ -193,8 +195,9 @@ extern const char *const probe_purposes[PROBE_PURPOSE_COUNT + 1]; /* ends in NUL
    lost the replicas that fail at the start. options: with them `quire replay TRACE` makes the same
    run; of a trace that was made, `quire trace make` takes the seed too. failure: why the run could
    not be made; then it has no figures. attained_low and attained_high are the 95 %
-   Wilson interval of the share attained. verdict is that of summary.json. passes is 1 or 0. Up to
-   PROBE_NUMBER_MAX a number with six places fits 64 bits. */
+   Wilson interval of the share attained. demand: what arrives in a time takes so much of it at
+   capacity, so above 1 it cannot be carried. verdict is that of summary.json. passes is 1 or 0.
+   Up to PROBE_NUMBER_MAX a number with six places fits 64 bits. */
 #define PROBE_NUMBER_MAX 1e13
 #define PROBE_COLUMN_LIST(TEXT, NUMBER)                                                            \
 	TEXT(configuration)                                                                        \
@@ -224,6 +227,7 @@ extern const char *const probe_purposes[PROBE_PURPOSE_COUNT + 1]; /* ends in NUL
 	NUMBER(hit_rate, 6, 1)                                                                     \
 	NUMBER(preemptions, 0, PROBE_NUMBER_MAX)                                                   \
 	NUMBER(utilisation, 6, PROBE_NUMBER_MAX)                                                   \
+	NUMBER(demand, 6, PROBE_NUMBER_MAX)                                                        \
 	NUMBER(outside_share, 6, 1)                                                                \
 	TEXT(verdict)                                                                              \
 	NUMBER(passes, 0, 1)                                                                       \
