@@ -205,6 +205,17 @@ static enum status write_page(const struct history_file *history, const char *pa
 	return status;
 }
 
+/* A file of any kind is taken for a history; who gave another is told what a page is made of. */
+static enum status tell_what_is_taken(struct error *error)
+{
+	const struct error found = *error;
+
+	return error_set(error, found.status,
+		"%.600s; quire report takes folders of quire replay, plan and sweep, or one file "
+		"of quire gate --history",
+		found.text);
+}
+
 enum status report_history(const char *path, struct text *page, struct error *error)
 {
 	struct history_file history;
@@ -212,6 +223,8 @@ enum status report_history(const char *path, struct text *page, struct error *er
 
 	if (status == STATUS_OK) {
 		status = write_page(&history, path, page, error);
+	} else if (status == STATUS_INPUT && history.line_count == 1) {
+		status = tell_what_is_taken(error);
 	}
 	history_file_close(&history);
 	return status;

@@ -276,14 +276,18 @@ static uint32_t name_configurations(
 			"Where a curve has come down, requests hardly wait for each other." SHADES \
 	}
 
-/* which: "were within the SLO" */
+/* which: "were within the SLO"; where: what the curve does, and what that means */
+#define CARRIED(which, where)                                                                      \
+	"Requests a second that " which                                                            \
+	", of those that were offered, or that there is capacity for if that is less. Where the "  \
+	"curve " where
 #define GOODPUT(which)                                                                             \
 	{                                                                                          \
 		"plan_goodput.gp", "plan-goodput", AGAINST("Goodput"),                             \
-			"Requests a second that " which ", of those that were offered. Where the " \
-			"curve leaves that of the offered ones, more load serves fewer users.",    \
-			"Requests a second that " which ", of those that were offered. Where the " \
-			"curve has reached that of the offered ones, more serves no more users."   \
+			CARRIED(which,                                                             \
+				"leaves that of the offered ones, more load serves fewer users."), \
+			CARRIED(which, "has reached that of the offered ones, more serves no "     \
+				       "more users.")                                              \
 	}
 
 /* reading_least: where more makes it easier. */

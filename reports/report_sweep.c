@@ -245,26 +245,42 @@ static void fill_multiples(struct plot *plot, const struct drawn_sweep *drawn, u
 
 /* ---- hit rate against capacity ---- */
 
+static void name_groups(struct plot *plot, const struct sweep_groups *groups)
+{
+	for (uint32_t i = 0; i < groups->count; i++) {
+		struct text name = {0};
+		sweep_group_name(groups, i, &name);
+		plot_set_text_at(plot, "group_name", i + 1, name.bytes);
+		text_deinit(&name);
+	}
+	plot_set_number(plot, "group_total", groups->count);
+}
+
 static void fill_cache(struct plot *plot, const struct drawn_sweep *drawn)
 {
 	const struct sweep_file *sweep = drawn->sweep;
 	uint32_t hit_rate = sweep_metric_index("hit_rate");
 
-	fprintf(plot->table, "series\ttokens\tpercent\n");
+	struct sweep_groups groups;
+	sweep_groups_find(&groups, sweep);
+	name_groups(plot, &groups);
+	fprintf(plot->table, "series\ttokens\tpercent\tgroup\n");
 	for (uint32_t i = 0; i < sweep->cache_count; i++) {
 		const struct sweep_cache *row = &sweep->cache[i];
 		const double found[] = {row->lru_tail_hit_tokens, row->lru_stream_hit_tokens,
 			row->fifo_hit_tokens, row->belady_hit_tokens, row->infinite_hit_tokens};
 		for (uint32_t j = 0; j < 5 && row->total_tokens > 0; j++) {
-			fprintf(plot->table, "%u\t%.9g\t%.9g\n", j + 1, row->capacity_tokens,
+			fprintf(plot->table, "%u\t%.9g\t%.9g\t0\n", j + 1, row->capacity_tokens,
 				100 * found[j] / row->total_tokens);
 		}
 	}
 	for (uint32_t i = 0; i < sweep->run_count; i++) {
 		const struct sweep_run *run = &sweep->runs[i];
 		if (run->metrics[hit_rate].has_value && run->kv_tokens.has_value) {
-			fprintf(plot->table, "%d\t%.9g\t%.9g\n", sweep_rejected(run) > 0 ? 7 : 6,
-				run->kv_tokens.value, 100 * run->metrics[hit_rate].value);
+			fprintf(plot->table, "%d\t%.9g\t%.9g\t%u\n",
+				sweep_rejected(run) > 0 ? 7 : 6, run->kv_tokens.value,
+				100 * run->metrics[hit_rate].value,
+				sweep_group_of(&groups, run) + 1);
 		}
 	}
 }
@@ -279,6 +295,7 @@ static void write_readings(struct drawn_sweep *drawn)
 		"missing."};
 	const struct sweep_axes *axes = &drawn->axes;
 	struct text rejecting = {0};
+	struct sweep_groups groups;
 	bool rejects = false;
 
 	if (axes->count < 3) {
@@ -300,15 +317,19 @@ static void write_readings(struct drawn_sweep *drawn)
 		text_add(&drawn->reading, axes->count == 2 ? "" : " A ring marks them.");
 	}
 	text_deinit(&rejecting);
+	sweep_say_overloaded(drawn->sweep, &drawn->reading);
 	text_add(&drawn->cache_reading,
 		"Points are runs; curves are what a cache of that size finds of the trace's "
 		"prompts without an engine. A run lies lower where running requests hold the "
 		"memory, and higher where its blocks are smaller or a prompt repeats an answer.");
+	sweep_groups_find(&groups, drawn->sweep);
+	sweep_groups_say(&groups, &drawn->cache_reading);
 	for (uint32_t i = 0; i < drawn->sweep->run_count; i++) {
 		rejects = rejects || sweep_rejected(&drawn->sweep->runs[i]) > 0;
 	}
 	text_add(&drawn->cache_reading,
-		rejects ? " Runs that rejected requests, drawn hollow, count only those that they "
+		rejects ? " Runs that rejected requests, which have a ring, count only those that "
+			  "they "
 			  "took: they may lie above the optimum, which counts all."
 			: "");
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Longer names of panels are cut (short() of style.gp); more names than these are counted only. */
-enum { PANEL_NAME_MAX = 30, NAMED_MAX = 12, REJECTING_NAMED_MAX = 4 };
+enum { PANEL_NAME_MAX = 30, GROUP_NAME_MAX = 20, NAMED_MAX = 12, NAMED_RUNS_MAX = 4 };
 
 /* A share of rejected requests that a figure must not hide. */
 static const double rejecting_from = 0.01;
@@ -108,6 +108,109 @@ void sweep_axes_find(struct sweep_axes *axes, const struct sweep_file *sweep)
 	}
 }
 
+/* ---- groups ---- */
+
+/* A parameter with several values that is more than the size of the pool. */
+static bool tells_apart(const struct sweep_parameter *parameter)
+{
+	return parameter->value_count > 1 && strcmp(parameter->name, "kv-blocks") != 0 &&
+	       strcmp(parameter->name, "gpu-memory-utilization") != 0;
+}
+
+static bool are_alike(
+	const struct sweep_file *sweep, const struct sweep_run *a, const struct sweep_run *b)
+{
+	for (uint32_t i = 0; i < sweep->parameter_count; i++) {
+		if (tells_apart(&sweep->parameters[i]) && a->values[i] != b->values[i]) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* groups->count: it is of none. */
+static uint32_t find_group(const struct sweep_groups *groups, const struct sweep_run *run)
+{
+	uint32_t group = 0;
+
+	while (group < groups->count &&
+		!are_alike(groups->sweep, &groups->sweep->runs[groups->first[group]], run)) {
+		group++;
+	}
+	return group;
+}
+
+static void add_group_name(
+	const struct sweep_groups *groups, uint32_t group, bool is_short, struct text *name)
+{
+	const struct sweep_file *sweep = groups->sweep;
+	const char *comma = "";
+
+	for (uint32_t i = 0; i < sweep->parameter_count; i++) {
+		const struct sweep_parameter *parameter = &sweep->parameters[i];
+		if (tells_apart(parameter)) {
+			uint32_t value = sweep->runs[groups->first[group]].values[i];
+			text_add(name, comma);
+			if (!is_short) {
+				text_format(name, "%s ", parameter->name);
+			}
+			text_add(name, sweep_value_text(parameter, value));
+			comma = ", ";
+		}
+	}
+}
+
+void sweep_groups_find(struct sweep_groups *groups, const struct sweep_file *sweep)
+{
+	*groups = (struct sweep_groups){.sweep = sweep};
+	for (uint32_t i = 0; i < sweep->run_count && !groups->has_others; i++) {
+		const struct sweep_run *run = &sweep->runs[i];
+		if (run->status != SWEEP_RUN_COMPLETE || find_group(groups, run) < groups->count) {
+			continue;
+		}
+		groups->has_others = groups->count == SWEEP_GROUPS_MAX;
+		if (!groups->has_others) {
+			groups->first[groups->count++] = i;
+		}
+	}
+	for (uint32_t i = 0; i < groups->count; i++) {
+		struct text name = {0};
+		add_group_name(groups, i, false, &name);
+		groups->has_short_names |= name.byte_count > GROUP_NAME_MAX;
+		text_deinit(&name);
+	}
+}
+
+uint32_t sweep_group_of(const struct sweep_groups *groups, const struct sweep_run *run)
+{
+	uint32_t group = find_group(groups, run);
+
+	return group < groups->count ? group : groups->count - 1;
+}
+
+void sweep_group_name(const struct sweep_groups *groups, uint32_t group, struct text *name)
+{
+	if (groups->count < 2 || (groups->has_others && group + 1 == groups->count)) {
+		text_add(name, groups->count < 2 ? "runs" : "others");
+	} else {
+		add_group_name(groups, group, groups->has_short_names, name);
+	}
+}
+
+void sweep_groups_say(const struct sweep_groups *groups, struct text *text)
+{
+	const char *before = " Markers tell apart ";
+
+	for (uint32_t i = 0; i < groups->sweep->parameter_count && groups->count > 1; i++) {
+		const struct sweep_parameter *parameter = &groups->sweep->parameters[i];
+		if (tells_apart(parameter)) {
+			text_format(text, "%s%s", before, parameter->name);
+			before = ", ";
+		}
+	}
+	text_add(text, groups->count > 1 ? "." : "");
+}
+
 /* ---- what is left out ---- */
 
 /* " Not drawn: 3 of 11 curves, of max-num-seqs 9, 10, 11; the table has their runs." */
@@ -167,7 +270,7 @@ void sweep_say_rejecting(const struct sweep_file *sweep, struct text *text)
 		if (!sweep_is_rejecting(sweep, run)) {
 			continue;
 		}
-		if (count++ < REJECTING_NAMED_MAX) {
+		if (count++ < NAMED_RUNS_MAX) {
 			text_add(text, count > 1 ? ", "
 						 : " Runs that rejected more than 1 % of the "
 						   "requests look better than they are, since only "
@@ -179,8 +282,29 @@ void sweep_say_rejecting(const struct sweep_file *sweep, struct text *text)
 			}
 		}
 	}
-	if (count > REJECTING_NAMED_MAX) {
-		text_format(text, " and %u more", count - REJECTING_NAMED_MAX);
+	if (count > NAMED_RUNS_MAX) {
+		text_format(text, " and %u more", count - NAMED_RUNS_MAX);
 	}
 	text_add(text, count > 0 ? "." : "");
+}
+
+/* ---- runs that do not keep up ---- */
+
+void sweep_say_overloaded(const struct sweep_file *sweep, struct text *text)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		const struct sweep_run *run = &sweep->runs[i];
+		if (sweep_is_overloaded(run) && count++ < NAMED_RUNS_MAX) {
+			text_add(text, count > 1 ? ", " : " Overloaded: ");
+			text_add(text, run->name);
+		}
+	}
+	if (count > NAMED_RUNS_MAX) {
+		text_format(text, " and %u more", count - NAMED_RUNS_MAX);
+	}
+	text_add(text, count > 0 ? "; what these show of single requests only reflects the length "
+				   "of the trace."
+				 : "");
 }

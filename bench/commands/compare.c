@@ -18,6 +18,15 @@ static enum status print_errors(
 	TRY(result_open(&results[1], folders[1], error));
 	TRY(fidelity_open(&fidelity, &results[0], &results[1], error));
 	fidelity_print(&fidelity, stdout);
+	for (uint32_t i = 0; i < 2; i++) {
+		const char *run_status = comparison_part_status(&results[i].summary);
+		if (run_status != NULL) {
+			fprintf(stderr,
+				"warning: the run of %s is %s: its figures are of what was done "
+				"until then\n",
+				folders[i], run_status);
+		}
+	}
 	return STATUS_OK;
 }
 
@@ -89,6 +98,7 @@ static enum status judge(const struct comparison *comparison, const struct compa
 	}
 	TRY(json_root(&a, &comparison->a_summary, error));
 	TRY(json_root(&b, &comparison->b_summary, error));
+	TRY(comparison_require_whole(comparison, error));
 	if (!comparison->has_same_trace) {
 		return error_set(error, STATUS_INPUT,
 			"%s and %s are runs of different traces, whose figures cannot be judged by "
@@ -184,7 +194,8 @@ const struct command command_compare = {
 		"step and column in which they differ. With limits it judges B.\n\n"
 		"Exit code 0: B is within the limits, or there are none. 1: a limit is broken, or\n"
 		"with --same-decisions a decision differs. 2: a folder holds no result, or limits\n"
-		"were given for runs of different traces or on figures that the results lack.",
+		"were given for a run that failed or was interrupted, for runs of different\n"
+		"traces or on figures that the results lack.",
 	.examples = "  quire compare result-a result-b\n"
 		    "  quire compare result-a result-b --same-decisions\n"
 		    "  quire compare base new --gate 'ttft.p99<=+5%,output_tokens_per_s>=-2%'\n"

@@ -189,6 +189,34 @@ enum status comparison_open(
 	return STATUS_OK;
 }
 
+const char *comparison_part_status(const struct json_document *summary)
+{
+	const char *run_status = cJSON_GetStringValue(
+		cJSON_GetObjectItemCaseSensitive(summary->root, SUMMARY_STATUS));
+
+	return run_status == NULL || strcmp(run_status, "complete") == 0 ? NULL : run_status;
+}
+
+static enum status require_whole(
+	const struct json_document *summary, const char *folder, struct error *error)
+{
+	const char *run_status = comparison_part_status(summary);
+
+	if (run_status == NULL) {
+		return STATUS_OK;
+	}
+	return error_set(error, STATUS_INPUT,
+		"%.200s: its run is %.20s, expected complete: limits do not judge a part; make the "
+		"run again, or compare without limits",
+		folder, run_status);
+}
+
+enum status comparison_require_whole(const struct comparison *comparison, struct error *error)
+{
+	TRY(require_whole(&comparison->a_summary, comparison->a, error));
+	return require_whole(&comparison->b_summary, comparison->b, error);
+}
+
 void comparison_close(struct comparison *comparison)
 {
 	free(comparison->values);

@@ -49,6 +49,13 @@ enum status comparison_open(
 	struct comparison *out, const char *a, const char *b, struct error *error);
 void comparison_close(struct comparison *comparison);
 
+/* The status of a summary's run where that is not complete: its figures are of the requests until
+   then. NULL: it is complete, or older than the field. */
+const char *comparison_part_status(const struct json_document *summary);
+
+/* Refuses such runs: limits would judge them by other requests. */
+enum status comparison_require_whole(const struct comparison *comparison, struct error *error);
+
 /* Prints folders, decisions and the values of the configuration that differ. */
 void comparison_print_head(const struct comparison *comparison, FILE *out);
 

@@ -119,10 +119,26 @@ static void print_folder(const char *label, const char *folder, FILE *out)
 	text_deinit(&text);
 }
 
+static void print_part(const char *label, const struct json_document *summary, FILE *out)
+{
+	const char *run_status = comparison_part_status(summary);
+	struct text text = {0};
+
+	if (run_status != NULL) {
+		text_add(&text, run_status);
+		text_make_printable(text.bytes);
+		fprintf(out, "the run of %s is %s: its figures are of what was done until then\n",
+			label, text.bytes);
+	}
+	text_deinit(&text);
+}
+
 void comparison_print_head(const struct comparison *comparison, FILE *out)
 {
 	print_folder("A", comparison->a, out);
 	print_folder("B", comparison->b, out);
+	print_part("A", &comparison->a_summary, out);
+	print_part("B", &comparison->b_summary, out);
 	fputc('\n', out);
 	bool is_count_alone = comparison->has_same_hash && !comparison->has_same_decisions;
 	fprintf(out, "decisions %s: the result hashes %s\n",

@@ -5,6 +5,14 @@
 #include <cJSON.h>
 #include <stdio.h>
 
+void replicas_add_blind(struct text *text, const char *router)
+{
+	text_format(text,
+		"the trace has no prompt ids, by which router %s finds cached prefixes: by what is "
+		"left it may crowd requests on few replicas; --router least-requests needs none",
+		router);
+}
+
 static uint64_t tokens_of(const struct replica_figures *figures)
 {
 	return figures->prompt_tokens + figures->output_tokens;
@@ -124,6 +132,12 @@ cJSON *replicas_json(const struct fleet_figures *fleet)
 	add_count(object, "rejected_queue_full", true, fleet->refused);
 	add_share(object, "whole_hit_rate", fleet->whole_hit_tokens,
 		fleet->has_prompt_ids ? fleet->whole_query_tokens : 0);
+	if (fleet->is_router_blind) {
+		struct text note = {0};
+		replicas_add_blind(&note, fleet->router);
+		cJSON_AddStringToObject(object, "router_note", note.bytes);
+		text_deinit(&note);
+	}
 	cJSON *list = cJSON_AddArrayToObject(object, "replicas");
 	for (uint32_t i = 0; i < fleet->count; i++) {
 		cJSON_AddItemToArray(list, replica_json(fleet, i));
@@ -164,6 +178,12 @@ void replicas_print(const struct fleet_figures *fleet)
 			(unsigned long long)lost_tokens,
 			word_of_count(lost_tokens, "token", "tokens"),
 			(unsigned long long)fleet->refused);
+	}
+	if (fleet->is_router_blind) {
+		struct text note = {0};
+		replicas_add_blind(&note, fleet->router);
+		printf("\n            %s", note.bytes);
+		text_deinit(&note);
 	}
 	printf("\n\n  %7s %10s %13s %13s %8s %11s %10s %10s\n", "replica", "requests", "prompt",
 		"output", "hit %", "preemptions", "steps", "busy s");

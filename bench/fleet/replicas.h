@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "bench/fleet/presence.h"
+#include "engine/base/text.h"
 
 /* The replicas of a run, one by one, and how evenly they were loaded: the section `fleet` of
    summary.json, and its printed table. */
@@ -24,6 +25,7 @@ struct fleet_figures {
 	const struct presence *presence;    /* when each could work, borrowed */
 	const char *router;
 	bool has_prompt_ids;	/* hits are known */
+	bool is_router_blind;	/* it goes by the blocks of prompts, and the trace has none */
 	bool knows_regret;	/* and what each replica had cached of a request */
 	uint64_t regret_blocks; /* most that a replica had less what the picked one had, summed */
 	uint64_t retries;	/* requests sent again after a failure */
@@ -31,6 +33,9 @@ struct fleet_figures {
 	uint64_t whole_hit_tokens, whole_query_tokens; /* of one cache with all the memory; 0 where
 							  it is not known, as regret is not */
 };
+
+/* What follows for a router that is blind, as a sentence without its stop. */
+void replicas_add_blind(struct text *text, const char *router);
 
 /* How even the load was, where x is the tokens (prompt and output) of a replica in a unit of the
    time w in which it could work. A replica that was never there does not count. Where all were

@@ -251,7 +251,14 @@ static enum status take_count(
 	double instructions;
 
 	if (!costs_instructions(&run->child, &instructions)) {
-		return error_set(error, STATUS_INPUT, "valgrind counted no instructions");
+		return planned->is_base
+			       ? error_set(error, STATUS_INPUT,
+					 "valgrind counted no instructions of the other program: "
+					 "--against takes the program itself, no script that "
+					 "starts it")
+			       : error_set(error, STATUS_INPUT,
+					 "valgrind counted no instructions of this program: a "
+					 "case that does not measure them needs no valgrind");
 	}
 	gate_costs_add(costs, COST_INSTRUCTIONS, instructions);
 	gate_costs_add(

@@ -33,6 +33,11 @@ void verdict_close(struct gate_verdict *verdict)
 	verdict->count = 0;
 }
 
+static const char *base_of(const struct gate_verdict *verdict)
+{
+	return verdict->is_against ? "the other program" : "the baseline";
+}
+
 /* ---- whether there is something to compare ---- */
 
 static void add_json_value(struct text *text, const cJSON *node)
@@ -60,7 +65,7 @@ static void compare_objects(struct gate_verdict *verdict, const cJSON *base, con
 		text_add(text, item->string);
 		text_add(text, " is ");
 		add_json_value(text, twin);
-		text_add(text, ", the baseline's is ");
+		text_format(text, ", %s's is ", base_of(verdict));
 		add_json_value(text, item);
 		text_add(text, of_filled ? " (a run fills it in where no option gives it)" : "");
 	}
@@ -87,8 +92,7 @@ static void judge_profile(struct gate_verdict *verdict, const cJSON *base, const
 	add_json_value(text, gpu);
 	text_add(text, ": its xxh64 is ");
 	text_add(text, hash);
-	text_add(text, ", the baseline's is ");
-	text_add(text, base_hash);
+	text_format(text, ", %s's is %s", base_of(verdict), base_hash);
 }
 
 static void judge_identity(struct gate_verdict *verdict, const struct evidence *base,
@@ -102,8 +106,7 @@ static void judge_identity(struct gate_verdict *verdict, const struct evidence *
 		struct text *text = verdict_add(verdict, GATE_INVALID);
 		text_add(text, "another trace: its xxh64 is ");
 		text_add(text, value->trace_xxh64);
-		text_add(text, ", the baseline's is ");
-		text_add(text, base->trace_xxh64);
+		text_format(text, ", %s's is %s", base_of(verdict), base->trace_xxh64);
 	}
 	compare_objects(verdict, base_config, config, is_simulation, false);
 	compare_objects(verdict, base_config, config, is_simulation, true);
@@ -123,8 +126,9 @@ static void judge_decisions(
 		return; /* they depend on measured times */
 	}
 	if (!value->has_same_decisions) {
-		text_add(verdict_add(verdict, GATE_CHANGED),
-			"the runs' decisions differ among themselves, the baseline's do not");
+		text_format(verdict_add(verdict, GATE_CHANGED),
+			"the runs' decisions differ among themselves, %s's do not",
+			base_of(verdict));
 		return;
 	}
 	if (is_same_hash && !is_parted) {
@@ -140,10 +144,11 @@ static void judge_decisions(
 			(unsigned long long)first, (unsigned long long)(end - 1));
 	}
 	if (base->trail.step_count != value->trail.step_count) {
-		text_format(text, " (%llu %s, %llu in the baseline)",
+		text_format(text, " (%llu %s, %llu %s %s)",
 			(unsigned long long)value->trail.step_count,
 			word_of_count(value->trail.step_count, "step", "steps"),
-			(unsigned long long)base->trail.step_count);
+			(unsigned long long)base->trail.step_count,
+			verdict->is_against ? "by" : "in", base_of(verdict));
 	}
 }
 
@@ -263,8 +268,8 @@ static void tell_shape(struct gate_verdict *verdict, enum latency_metric latency
 	struct text *text = verdict_add(verdict, GATE_PASS);
 	text_format(text, "%.1f %% of %s are at most ", 100 * gap.share, latency_names[latency]);
 	text_add_number(text, NUMBER_TIME_MS, true, (double)gap.at_ns / 1e6);
-	text_format(
-		text, ", %.1f %% in the baseline: the largest difference", 100 * gap.base_share);
+	text_format(text, ", %.1f %% %s %s: the largest difference", 100 * gap.base_share,
+		verdict->is_against ? "by" : "in", base_of(verdict));
 }
 
 /* is_simulation: of the base, so no value is better than the base's. Returns whether the figure
@@ -292,8 +297,8 @@ static bool judge_limit(struct gate_verdict *verdict, const struct metric_limit 
 	}
 	if (finding.outcome == LIMIT_UNKNOWN && b_count > 0) {
 		text_format(verdict_add(verdict, GATE_PASS),
-			"%s is not judged: the baseline does not have it, --update adds it",
-			limit->metric->name);
+			"%s is not judged: %s does not have it%s", limit->metric->name,
+			base_of(verdict), verdict->is_against ? "" : ", --update adds it");
 	}
 	bool is_moved = finding.outcome == LIMIT_BROKEN || finding.is_improved;
 	if (finding.outcome == LIMIT_BROKEN) {
@@ -333,10 +338,14 @@ static void tell_unjudged(struct gate_verdict *verdict, const struct limit_list 
 		return;
 	}
 	text_add(text, count == 1 ? " is not judged: " : " are not judged: ");
-	text_add(text, base == NULL ? "this run does not have "
-				    : "neither the baseline nor this run has ");
+	if (base == NULL) {
+		text_add(text, "this run does not have ");
+	} else {
+		text_format(text, "neither %s nor this run has ", base_of(verdict));
+	}
 	text_add(text, count == 1 ? "the figure" : "the figures");
 	limits_add_options(text, list, has_figure);
+	text_format(text, "; the case's own limits can leave %s out", count == 1 ? "it" : "them");
 }
 
 static void judge_limits(struct gate_verdict *verdict, const struct limit_list *list,
@@ -446,12 +455,12 @@ static void judge_cost(struct gate_verdict *verdict, enum gate_cost cost, double
 }
 
 static void judge_costs(struct gate_verdict *verdict, const struct suite_case *rules,
-	const struct evidence *base, const struct evidence *value, bool is_same_machine)
+	const struct evidence *base, const struct evidence *value, bool is_against)
 {
 	const char *base_environment = base->environment.bytes,
 		   *environment = value->environment.bytes;
-	bool is_judged = is_same_machine || (base_environment != NULL && environment != NULL &&
-						    strcmp(base_environment, environment) == 0);
+	bool is_judged = is_against || (base_environment != NULL && environment != NULL &&
+					       strcmp(base_environment, environment) == 0);
 
 	for (uint32_t i = 0; i < COST_COUNT; i++) {
 		if (rules->measures[i] && base->costs.counts[i] > 0 && value->costs.counts[i] > 0) {
@@ -488,10 +497,11 @@ static void note_bases(struct gate_verdict *verdict, const struct evidence *base
 }
 
 void judge_case(struct gate_verdict *verdict, const struct suite_case *rules,
-	const struct evidence *base, const struct evidence *value, bool is_same_machine)
+	const struct evidence *base, const struct evidence *value, bool is_against)
 {
+	verdict->is_against = is_against;
 	if (rules->ignores_decisions) {
-		judge_costs(verdict, rules, base, value, is_same_machine);
+		judge_costs(verdict, rules, base, value, is_against);
 		return;
 	}
 	bool is_simulation = rules->recorded_count > 0 && base->is_computed && !value->is_computed;
@@ -508,7 +518,7 @@ void judge_case(struct gate_verdict *verdict, const struct suite_case *rules,
 	}
 	judge_limits(verdict, &rules->limits, base, value, is_simulation);
 	judge_accounts(verdict, base, value);
-	judge_costs(verdict, rules, base, value, is_same_machine);
+	judge_costs(verdict, rules, base, value, is_against);
 	tell_unjudged(verdict, &rules->limits, base, value);
 }
 

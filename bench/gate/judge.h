@@ -38,6 +38,7 @@ struct gate_verdict {
 	char name[SUITE_NAME_BYTES]; /* of the case */
 	enum gate_status status;
 	bool is_simulation;		    /* of the recorded runs that its base is */
+	bool is_against;		    /* the base is of another program, run beside it */
 	struct text findings[FINDINGS_MAX]; /* (count) owned */
 	uint32_t count;
 	struct gate_figure figures[GATE_FIGURES_MAX]; /* (figure_count) */
@@ -75,10 +76,10 @@ void verdict_note_figures(
    Where trace, profile or settings are not the base's, the case is INVALID and nothing else is
    judged; its figures have the base's beside them.
 
-   is_same_machine: the base's costs were measured on this machine, with this compiler. Else they
-   are shown and not judged, unless the environments agree. */
+   is_against: the base is of another program, whose costs were measured on this machine too. Those
+   of a baseline are shown and not judged, unless the environments agree. */
 void judge_case(struct gate_verdict *verdict, const struct suite_case *rules,
-	const struct evidence *base, const struct evidence *value, bool is_same_machine);
+	const struct evidence *base, const struct evidence *value, bool is_against);
 
 /* A case that the baseline does not have. */
 void judge_new_case(

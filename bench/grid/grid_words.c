@@ -121,6 +121,15 @@ static bool is_alias(const char *name)
 	return false;
 }
 
+/* A range of numbers that does not say how it goes on. */
+static bool is_short_range(const char *name, const char *value)
+{
+	const struct option *row = option_table_find(&replay_options, name);
+
+	return row != NULL && (row->kind == OPTION_COUNT || row->kind == OPTION_MILLIONTHS) &&
+	       strchr(value, ':') != NULL;
+}
+
 enum status grid_words_option(struct grid *grid, const char *name, const char *value,
 	struct replay_config *config, struct error *error)
 {
@@ -138,7 +147,10 @@ enum status grid_words_option(struct grid *grid, const char *name, const char *v
 	const char *dashes = is_alias(name) ? "-" : "--";
 	snprintf(word, bytes, flag != NULL ? "%s%s" : "%s%s=%s", dashes, name, value);
 	if (parse(words, 2, config, &reason) != STATUS_OK) {
-		return error_set(error, STATUS_USAGE, "--grid: %s", reason.text);
+		return error_set(error, STATUS_USAGE, "--grid: %s%s", reason.text,
+			is_short_range(name, value)
+				? "; a range is FROM:TO:xFACTOR or FROM:TO:+STEP"
+				: "");
 	}
 	if (flag != NULL) {
 		*(bool *)((char *)config + flag->offset) = strcmp(value, "on") == 0;

@@ -1,9 +1,11 @@
 #include "bench/plan/answer.h"
 
+#include "bench/fleet/replicas.h"
 #include "bench/plan/binding.h"
 #include "bench/plan/replicates.h"
 #include "engine/base/memory.h"
 #include "engine/base/number.h"
+#include "engine/router/router.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -153,10 +155,16 @@ static void add_option(struct text *text, const struct plan *plan, uint64_t load
 }
 
 static void add_who(struct text *text, const struct plan_configuration_state *state,
-	const struct probe_figures *figures)
+	const struct configuration_answer *own)
 {
-	if (figures->replicas > 1) {
-		text_format(text, "%llu replicas of ", (unsigned long long)figures->replicas);
+	uint64_t replicas = own->pass->replicas;
+
+	if (replicas > 1) {
+		text_format(text, "%llu replicas ", (unsigned long long)replicas);
+		if (own->gpus != replicas) {
+			text_format(text, "(%llu GPUs) ", (unsigned long long)own->gpus);
+		}
+		text_add(text, "of ");
 	}
 	text_add(text, state->model);
 	text_add(text, " on ");
@@ -195,9 +203,9 @@ static void add_found(struct text *text, const struct plan *plan,
 		text_add(text, word_of_count(found->highest_pass, "carries ", "carry "));
 		add_carried(text, own);
 		text_add(text, " with ");
-		add_who(text, state, own->pass);
+		add_who(text, state, own);
 	} else {
-		add_who(text, state, own->pass);
+		add_who(text, state, own);
 		text_add(text, own->pass->replicas > 1 ? " carry " : " carries ");
 		if (own->is_limited) {
 			text_add(text, "all that the trace can show");
@@ -314,6 +322,9 @@ static void add_none(struct text *text, const struct answers *answers,
 	text_add(text, ", ");
 	binding_add_misses(text, &plan->objective, own->fail);
 	add_void(text, plan, own->track, found);
+	if (own->router_note.byte_count > 0) {
+		text_format(text, "; %s", own->router_note.bytes);
+	}
 }
 
 /* How all requests of the trace come, at the load behind which it shows no more. */
@@ -443,6 +454,19 @@ static void set_early(struct configuration_answer *own, const struct plan *plan,
 		100 * share);
 }
 
+/* By the runs at the answer and next to it. */
+static void set_router_note(struct configuration_answer *own, const struct replay_config *config)
+{
+	const struct probe_figures *runs[] = {own->pass, own->fail};
+
+	for (uint32_t i = 0; i < 2 && own->router_note.byte_count == 0; i++) {
+		if (runs[i] != NULL && runs[i]->is_router_blind) {
+			replicas_add_blind(
+				&own->router_note, router_at((uint32_t)config->router)->name);
+		}
+	}
+}
+
 static void set_texts(struct configuration_answer *own)
 {
 	struct plan_answer *answer = &own->answer;
@@ -452,6 +476,7 @@ static void set_texts(struct configuration_answer *own)
 	answer->why_not_more = own->why_not_more.bytes;
 	answer->short_trace = own->short_trace.bytes;
 	answer->early_turns = own->early_turns.bytes;
+	answer->router_note = own->router_note.bytes;
 }
 
 /* Near the answer, goodput is in proportion to the load; of a larger fleet a GPU has the less of
@@ -516,6 +541,7 @@ static void answer_configuration(struct answers *answers, uint32_t index)
 		own->answer.binding = binding_name(&plan->objective, binding);
 		binding_add_text(&own->binding_text, &plan->objective, binding);
 	}
+	set_router_note(own, &plan->configurations[index].run.config);
 	set_sentence(answers, own, state, &found);
 	set_why(own, plan, &found);
 	set_short(own);
@@ -655,6 +681,7 @@ void answers_close(struct answers *answers)
 		text_deinit(&answers->list[i].why_not_more);
 		text_deinit(&answers->list[i].short_trace);
 		text_deinit(&answers->list[i].early_turns);
+		text_deinit(&answers->list[i].router_note);
 		text_deinit(&answers->list[i].sampling);
 		text_deinit(&answers->list[i].model);
 	}

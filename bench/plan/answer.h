@@ -10,7 +10,8 @@
 
 struct configuration_answer {
 	struct plan_answer answer; /* its texts are those below, or constants */
-	struct text sentence, binding_text, why_not_more, short_trace, early_turns, sampling, model;
+	struct text sentence, binding_text, why_not_more, short_trace, early_turns, router_note;
+	struct text sampling, model;
 	const struct track *track; /* its main one */
 	bool is_found;		   /* a load passes, and it is the one that was asked for */
 	bool is_missed;		   /* one passes, and it is not that one (asked_load.h) */

@@ -158,7 +158,9 @@ static void add_steps(struct text *text, const struct probe_figures *figures)
 	}
 	text_add(text, "latency: steps take longer than the limit, by the prompts and the "
 		       "sequences that share them");
-	if (!figures->has_least_seats || !figures->has_least_budget) {
+	/* Where a router crowds requests on few replicas, smaller steps are no way out. */
+	if (!figures->is_router_blind &&
+		(!figures->has_least_seats || !figures->has_least_budget)) {
 		text_format(text, "; a smaller %s%s%s shortens them, and may carry less",
 			figures->has_least_budget ? "" : "--max-num-batched-tokens",
 			figures->has_least_seats || figures->has_least_budget ? "" : " or ",

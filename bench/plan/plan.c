@@ -45,6 +45,28 @@ static enum status check_rate(
 		is_target ? "give --target-rate" : "--vary rate");
 }
 
+/* A closed loop has neither times nor a rate, so the errors of a run would name options that nobody
+   gave. */
+static enum status check_concurrency(
+	const struct plan_request *request, const struct replay_config *config, struct error *error)
+{
+	const char *load = request->target_speedup > 0	? "--target-speedup"
+			   : request->target_rate > 0	? "--target-rate"
+			   : request->vary == KNOB_RATE ? "--vary rate"
+			   : request->vary == KNOB_SPEEDUP
+				   ? (request->has_vary ? "--vary speedup" : "by default --speedup")
+				   : NULL;
+
+	if (config->concurrency == 0 || load == NULL) {
+		return STATUS_OK;
+	}
+	return error_set(error, STATUS_USAGE,
+		"--concurrency sets how many requests are in the system, whatever comes when, and "
+		"the plan varies the load (%s): leave --concurrency out, or give --vary "
+		"concurrency",
+		load);
+}
+
 static enum status check_request(const struct plan_request *request, struct error *error)
 {
 	const struct replay_config *config = &request->run.config;
@@ -95,6 +117,7 @@ static enum status check_request(const struct plan_request *request, struct erro
 		return error_set(error, STATUS_USAGE,
 			"--target-speedup and --speedup are two loads: give one of them");
 	}
+	TRY(check_concurrency(request, config, error));
 	TRY(check_rate(request, config, error));
 	if (config->ramp != NULL) {
 		return error_set(error, STATUS_USAGE,
@@ -162,33 +185,18 @@ static void set_range(struct plan *plan, struct plan_configuration_state *state,
 	state->first = u64_min(u64_max(state->first, state->lowest), state->highest);
 }
 
-static const char *profile_of_group(const struct run *run, uint32_t index)
-{
-	const char *gpu = run->groups.list[index].gpu;
-
-	/* The path of a file would depend on the machine. */
-	return path_name(gpu[0] == '\0' ? run->request->config.gpu : gpu);
-}
-
-/* The profiles that price the configuration's steps: of a fleet, each of its groups' once. */
+/* The profiles that price the configuration's steps, and those of them that are not calibrated: of
+   a fleet, each of its groups' once. */
 static void note_profiles(struct plan_configuration_state *state, const struct run *run)
 {
 	const char *own = run->request->config.gpu;
-	struct text text = {0};
+	bool has_groups = run->profiles.byte_count > 0;
 
-	for (uint32_t i = 0; i < run->groups.count; i++) {
-		const char *gpu = profile_of_group(run, i);
-		uint32_t first = 0;
-		while (strcmp(profile_of_group(run, first), gpu) != 0) {
-			first++;
-		}
-		if (first == i) {
-			text_format(&text, "%s%s", i == 0 ? "" : ", ", gpu);
-		}
-	}
 	snprintf(state->profile, sizeof(state->profile), "%s",
-		text.bytes == NULL ? own : text.bytes);
-	text_deinit(&text);
+		has_groups ? run->profiles.bytes : own);
+	snprintf(state->uncalibrated, sizeof(state->uncalibrated), "%s",
+		has_groups && run->uncalibrated.byte_count > 0 ? run->uncalibrated.bytes
+							       : state->profile);
 }
 
 static void note_facts(struct plan_configuration_state *state, const struct run *run)
@@ -202,6 +210,8 @@ static void note_facts(struct plan_configuration_state *state, const struct run 
 	/* Groups of --fleet say it one by one when they are opened. */
 	state->is_beyond_memory = run->facts.is_beyond_memory && run->groups.count == 0;
 	state->is_calibrated = run->facts.is_calibrated;
+	text_add(&state->profile_note,
+		run->profile_note.bytes == NULL ? "" : run->profile_note.bytes);
 	state->is_guess = !state->is_calibrated || !(run->facts.model_error > 0);
 	state->model_error = MODEL_GUESS;
 	if (!state->is_guess) {
@@ -235,6 +245,7 @@ static void assume_facts(const struct plan *plan, struct plan_configuration_stat
 	snprintf(state->model, sizeof(state->model), "%s", config->model);
 	snprintf(state->gpu, sizeof(state->gpu), "%s", path_name(config->gpu));
 	snprintf(state->profile, sizeof(state->profile), "%s", state->gpu);
+	snprintf(state->uncalibrated, sizeof(state->uncalibrated), "%s", state->gpu);
 	state->config = replay_config_json(config);
 }
 
@@ -307,6 +318,19 @@ static enum status check_grid_load(
 				      name, name);
 }
 
+/* A name that is misspelt in a grid is wrong use, as it is on the command line: the configuration
+   would be ranked as none. */
+static enum status check_names(
+	const struct replay_config *config, const char *name, struct error *error)
+{
+	struct error unknown = {0};
+
+	return run_check_names(config, &unknown) == STATUS_OK
+		       ? STATUS_OK
+		       : error_set(
+				 error, unknown.status, "configuration %s: %s", name, unknown.text);
+}
+
 static enum status open_configurations(struct plan *plan, struct error *error)
 {
 	const struct plan_request *request = plan->request;
@@ -333,6 +357,7 @@ static enum status open_configurations(struct plan *plan, struct error *error)
 		TRY(check_grid_load(&configuration->own, request, error));
 		TRY(check_rate(request, &configuration->own, error));
 		set_target(plan, &plan->configurations[i].run.config);
+		TRY(check_names(&plan->configurations[i].run.config, configuration->name, error));
 		struct error refused = {0};
 		if (open_configuration(plan, i, &refused) != STATUS_OK) {
 			if (is_of_machine(refused.status) || plan->configuration_count == 1) {
@@ -396,6 +421,7 @@ void plan_close(struct plan *plan)
 	free(plan->places);
 	for (uint32_t i = 0; plan->states != NULL && i < plan->configuration_count; i++) {
 		cJSON_Delete(plan->states[i].config);
+		text_deinit(&plan->states[i].profile_note);
 	}
 	free(plan->states);
 	free(plan->configurations);

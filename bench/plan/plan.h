@@ -93,8 +93,10 @@ struct plan_configuration_state {
 	uint64_t found_kv_blocks; /* what the GPU's memory has room for */
 	bool is_beyond_memory;	  /* kv_blocks is more */
 	bool is_calibrated;
+	struct text profile_note;	  /* as of summary.json; owned; empty: none */
 	char gpu[GPU_PROFILE_NAME_BYTES]; /* the profile of its steps, unless --fleet says */
 	char profile[256];		  /* all that do, with commas */
+	char uncalibrated[256];		  /* those of them that are not calibrated, if any is not */
 	char model[64];
 	uint32_t main;	      /* its main track */
 	struct cJSON *config; /* as summary.json has it; owned */

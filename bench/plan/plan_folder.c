@@ -89,6 +89,9 @@ static cJSON *configuration_json(const struct answers *answers, uint32_t index)
 	cJSON_AddStringToObject(object, "options", state->options);
 	cJSON_AddStringToObject(object, "profile", state->profile);
 	cJSON_AddBoolToObject(object, SUMMARY_CALIBRATED, state->is_calibrated);
+	if (state->profile_note.byte_count > 0) {
+		cJSON_AddStringToObject(object, SUMMARY_PROFILE_NOTE, state->profile_note.bytes);
+	}
 	if (state->is_beyond_memory) {
 		cJSON_AddTrueToObject(object, SUMMARY_BEYOND_MEMORY);
 		cJSON_AddNumberToObject(
@@ -239,6 +242,8 @@ static void set_figures(
 	row->hit_rate = (struct result_value){figures->has_hit_rate, figures->hit_rate};
 	row->preemptions = number((double)figures->preemptions);
 	row->utilisation = (struct result_value){figures->has_utilisation, figures->utilisation};
+	row->demand = (struct result_value){
+		figures->has_utilisation && figures->has_offered, figures->demand};
 	row->outside_share = (struct result_value){figures->has_outside, figures->outside_share};
 }
 

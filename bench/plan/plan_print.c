@@ -159,9 +159,11 @@ static void print_pair(struct text *text, const struct answers *answers, uint32_
 static void print_profiles(struct text *text, const struct answers *answers)
 {
 	const struct plan_configuration_state *states = answers->plan->states;
+	const uint32_t best = answers->by_rank[0];
 
-	for (uint32_t i = 1; i < answers->count; i++) {
-		if (strcmp(states[i].profile, states[0].profile) != 0) {
+	for (uint32_t i = 0; i < answers->count; i++) {
+		if (answers->list[i].is_found &&
+			strcmp(states[i].profile, states[best].profile) != 0) {
 			text_format(text,
 				"  note: they are priced by different profiles, whose errors "
 				"differ "
@@ -235,9 +237,11 @@ static void print_details(struct text *text, const struct plan_configuration_sta
 		text_format(text,
 			"  prices    uncalibrated: the times of profile %s were never compared "
 			"with a run of this engine on a GPU\n",
-			state->profile);
+			state->uncalibrated);
 	}
-	if (answer->outside_share.has_value && answer->outside_share.value > OUTSIDE_MOST) {
+	/* Where there is a model interval its text says so. */
+	if (own->model.byte_count == 0 && answer->outside_share.has_value &&
+		answer->outside_share.value > OUTSIDE_MOST) {
 		text_format(text,
 			"  outside   %.1f %% of the step time is of steps unlike those that the "
 			"profile "
@@ -249,6 +253,22 @@ static void print_details(struct text *text, const struct plan_configuration_sta
 			"  costs     %.4g a million output tokens, in the unit of "
 			"--cost-per-gpu-hour %.4g\n",
 			answer->cost_per_million_tokens.value, answer->currency_per_gpu_hour.value);
+	}
+}
+
+/* What about the profiles is not as was asked for, of each configuration with such a one. */
+static void print_profile_notes(struct text *text, const struct plan *plan)
+{
+	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		const struct plan_configuration_state *state = &plan->states[i];
+		if (state->profile_note.byte_count == 0) {
+			continue;
+		}
+		text_add(text, "note: ");
+		if (plan->configuration_count > 1) {
+			text_format(text, "%s: ", state->name);
+		}
+		text_format(text, "%s\n", state->profile_note.bytes);
 	}
 }
 
@@ -334,10 +354,14 @@ void plan_print(struct text *text, const struct answers *answers)
 	if (plan->request->made_by != NULL) {
 		text_format(text, "  trace     %s\n", plan->request->made_by);
 	}
+	print_profile_notes(text, plan);
 	print_arrivals(text, plan, &plan->configurations[best].run.config);
 	print_asked(text, own);
 	print_start(text, plan, own, &plan->configurations[best].run.config);
 	print_stretches(text, own);
+	if (own->is_found && own->router_note.byte_count > 0) {
+		text_format(text, "note: %s\n", own->router_note.bytes);
+	}
 	if (own->early_turns.byte_count > 0) {
 		text_format(text, "note: %s\n", own->early_turns.bytes);
 	}

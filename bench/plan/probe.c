@@ -177,6 +177,7 @@ static struct probe_figures figures_of(
 					    ? 0
 					    : policy_blocks_of(outcome->longest_never_fitting,
 						      outcome->block_size),
+		.is_router_blind = outcome->fleet.is_router_blind,
 		.has_groups = config->fleet != NULL,
 		.interval = outcome->slo_interval,
 		.vain_causes = outcome->vain_causes,

@@ -34,6 +34,7 @@ struct probe_figures {
 	uint64_t missed_ttft, missed_tpot, missed_e2e, longest_missed;
 	/* rejected, by what they exceed, and what would take all of them; 0: none is */
 	uint64_t too_long, never_fit, needed_model_len, needed_kv_blocks;
+	bool is_router_blind;	      /* bench/fleet/replicas.h */
 	bool has_groups;	      /* --fleet has a table of them, in which their limits stand */
 	struct slo_interval interval; /* of the share that attains */
 	bool has_offered;

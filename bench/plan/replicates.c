@@ -527,6 +527,12 @@ static void answer_model(const struct plan *plan, const struct plan_configuratio
 		(double)state->model_error / 1e4);
 	text_add(text, state->is_guess ? "a guess: the profile's error was not measured"
 				       : "the mean error of the profile's held-out steps");
+	if (answer->outside_share.has_value && answer->outside_share.value > OUTSIDE_MOST) {
+		text_format(text,
+			"; %.1f %% of the step time is of steps unlike those that the profile was "
+			"fitted to, whose error is not known, so the interval may be too narrow",
+			100 * answer->outside_share.value);
+	}
 	answer->model.text = text->bytes;
 }
 

@@ -49,8 +49,13 @@ struct run_outcome {
 	bool is_calibrated;
 	struct prefill_spread spread; /* of the replicas, where they are equal */
 	uint32_t readers;	      /* of a shared block, likewise; 0: not known */
-	char profile[160];	  /* of a calibrated profile: GPU and date of the calibration; "":
+	char profile[160]; /* of a calibrated profile: GPU and date of the calibration; "":
 				     none */
+	/* Where groups of a fleet are priced by several: the names of all, and of those that are
+	   not calibrated; "": one, or none. */
+	char profiles[1024], uncalibrated[1024];
+	char profile_note[1024];  /* what about what prices the steps is not as was asked for; "":
+				     nothing */
 	uint64_t profile_xxh64;	  /* of the content of what priced the steps; 0: nothing did */
 	uint64_t found_kv_blocks; /* blocks that the memory has room for; 0: unknown */
 	uint64_t kv_blocks, block_size;

@@ -378,6 +378,9 @@ static cJSON *summary_json(const struct run_outcome *outcome, cJSON *config)
 	add_trace(root, outcome);
 	cJSON_AddStringToObject(root, SUMMARY_RUNNER_KIND, outcome->runner_kind);
 	cJSON_AddBoolToObject(root, SUMMARY_CALIBRATED, outcome->is_calibrated);
+	if (outcome->profile_note[0] != '\0') {
+		cJSON_AddStringToObject(root, SUMMARY_PROFILE_NOTE, outcome->profile_note);
+	}
 	if (outcome->spread.heads > 0) {
 		cJSON *spread = cJSON_AddObjectToObject(root, SUMMARY_SPREAD);
 		cJSON_AddNumberToObject(spread, SUMMARY_SPREAD_HEADS, outcome->spread.heads);
@@ -474,6 +477,17 @@ static void print_verdict(const struct run_outcome *outcome)
 		is_stable && has_others ? "; the engine kept up with the others" : "");
 }
 
+/* Of a fleet whose groups have different ones. */
+static void print_profiles(const struct run_outcome *outcome)
+{
+	printf("priced by profiles %s\n", outcome->profiles);
+	if (outcome->uncalibrated[0] != '\0') {
+		printf("uncalibrated: the times of %s were never compared with a run of this "
+		       "engine on a GPU\n",
+			outcome->uncalibrated);
+	}
+}
+
 static void print_head(const struct run_outcome *outcome, const char *gpu)
 {
 	char offered[NUMBER_TEXT_BYTES];
@@ -491,7 +505,9 @@ static void print_head(const struct run_outcome *outcome, const char *gpu)
 		printf(" (%s requests/s offered)", offered);
 	}
 	printf("\n");
-	if (!outcome->is_calibrated) {
+	if (outcome->profiles[0] != '\0') {
+		print_profiles(outcome);
+	} else if (!outcome->is_calibrated) {
 		printf("uncalibrated: the times of profile %s were never compared with a run %son "
 		       "a "
 		       "GPU\n",
@@ -520,11 +536,21 @@ static void print_load(const struct run_outcome *outcome)
 	bool has_head_room = are_served && demand > 0 && demand < 1 && outcome->utilisation < 1 &&
 			     outcome->kv_peak < 1 && outcome->seats_peak < 1;
 
+	char used[NUMBER_TEXT_BYTES] = "", offered[NUMBER_TEXT_BYTES] = "";
+
+	/* One is over the time to the last finish, the other over that of the arrivals. */
+	snprintf(used, sizeof(used), "%.1f", 1 / outcome->utilisation);
+	snprintf(offered, sizeof(offered), "%.1f", 1 / demand);
+	bool are_two = strcmp(used, offered) != 0 && outcome->offered_demand > 0;
 	if (!outcome->has_utilisation) {
 		printf("  used      an unknown share of capacity: %s",
 			outcome->work.steps == 0 ? "no step was computed"
 			: are_grouped		 ? "it is computed for equal replicas only"
 						 : "no profile prices these steps");
+	} else if (has_head_room && are_two) {
+		printf("  used      %.1f%% of capacity, %.1f%% while requests arrive (%sx the load "
+		       "fits if evenly spread)",
+			outcome->utilisation * 100, demand * 100, offered);
 	} else if (has_head_room) {
 		printf("  used      %.1f%% of capacity (%.1fx the load fits if evenly spread)",
 			outcome->utilisation * 100, 1 / demand);

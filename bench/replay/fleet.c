@@ -242,6 +242,8 @@ void fleet_outcome(struct fleet *fleet, struct run_outcome *outcome)
 		.presence = &fleet->desk.presence,
 		.router = fleet->desk.router.kind->name,
 		.has_prompt_ids = fleet->desk.has_prompt_ids,
+		.is_router_blind = fleet->desk.router.kind->wants_blocks &&
+				   !fleet->desk.has_prompt_ids && outcome->submitted > 0,
 		.knows_regret = fleet->desk.finds_cached,
 		.regret_blocks = fleet->desk.regret_blocks,
 		.retries = fleet->desk.retries,

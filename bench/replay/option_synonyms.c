@@ -50,6 +50,10 @@ const struct option_synonym option_synonyms[] = {
 	SAY("random-prefix-len", "quire trace make --prefix makes a trace of shared prefixes"),
 	SAY("prefix-repetition-prefix-len",
 		"quire trace make --prefix makes a trace of shared prefixes"),
+	SAY("out",
+		"this command prints what it finds: --json for programs, and --plot FILE draws it, "
+		"where it has them"),
+	SAY("columns", "quire trace convert --columns makes a trace of a CSV log"),
 	SAY("ramp-up-strategy", "--ramp FROM:TO:STEPS raises the rate over --duration"),
 	SAY("ramp-up-start-rps", "--ramp FROM:TO:STEPS raises the rate over --duration"),
 	SAY("ramp-up-end-rps", "--ramp FROM:TO:STEPS raises the rate over --duration"),

@@ -223,6 +223,23 @@ static enum status complete_config(struct run *run, struct error *error)
 	return combine_recorded_options(run, error);
 }
 
+/* Notes once what about the profile of a group, or of equal replicas, is not as was asked for. */
+static void note_profile(struct run *run, const struct runner_facts *facts)
+{
+	struct text note = {0};
+
+	if (facts->gpu_note[0] == '\0') {
+		return;
+	}
+	text_format(&note, "steps are priced by %s: %s", facts->gpu, facts->gpu_note);
+	if (run->profile_note.bytes == NULL) {
+		text_add(&run->profile_note, note.bytes);
+	} else if (strstr(run->profile_note.bytes, note.bytes) == NULL) {
+		text_format(&run->profile_note, "; %s", note.bytes);
+	}
+	text_deinit(&note);
+}
+
 /* config.gpu says what computed or priced the steps, in storage that outlives the run. */
 static void name_gpu(struct run *run)
 {
@@ -235,6 +252,7 @@ static void name_gpu(struct run *run)
 		snprintf(request->gpu, sizeof(request->gpu), "%s", name);
 		request->config.gpu = request->gpu;
 	}
+	note_profile(run, facts);
 }
 
 /* Opens a runner for each replica. */
@@ -296,6 +314,22 @@ static void tell_room(
 	}
 }
 
+/* Adds a name to a list with commas, unless it is there. */
+static void add_name(struct text *list, const char *name)
+{
+	size_t bytes = strlen(name);
+
+	for (const char *at = list->bytes; at != NULL; at = strchr(at, ',')) {
+		at += strspn(at, ", ");
+		if (strncmp(at, name, bytes) == 0 && (at[bytes] == ',' || at[bytes] == '\0')) {
+			return;
+		}
+	}
+	if (bytes > 0) {
+		text_format(list, "%s%s", list->byte_count > 0 ? ", " : "", name);
+	}
+}
+
 /* Opens the runners of a group. own: the run's configuration, which becomes the group's. */
 static enum status open_group(struct run *run, const struct fleet_group *group, uint32_t at,
 	struct replay_config *own, const struct runner_request *request, struct runner_facts *facts,
@@ -314,8 +348,10 @@ static enum status open_group(struct run *run, const struct fleet_group *group, 
 			group->name, why.text);
 	}
 	tell_room(group->name, own, facts);
-	if (!facts->is_calibrated && run->uncalibrated[0] == '\0') {
-		snprintf(run->uncalibrated, sizeof(run->uncalibrated), "%s", facts->gpu);
+	note_profile(run, facts);
+	add_name(&run->profiles, facts->gpu);
+	if (!facts->is_calibrated) {
+		add_name(&run->uncalibrated, facts->gpu);
 	}
 	replay_config_engine(own, &run->fleet.configs[at]);
 	return open_others_of_group(run, at, group->replicas, own, request, error);
@@ -421,6 +457,20 @@ static enum status open_replay(struct run *run, struct error *error)
 }
 
 /* ---- the run ---- */
+
+enum status run_check_names(const struct replay_config *config, struct error *error)
+{
+	const struct runner_entry *entry;
+	struct gpu_profile_choice choice;
+	struct model_config model;
+
+	TRY(runner_find(config->runner, &entry, error));
+	TRY(model_config_find(config->model, &model, error));
+	return entry->kind == RUNNER_PRICED
+		       ? gpu_profile_choose(
+				 config->gpu, replay_config_policy(config), NULL, 1, &choice, error)
+		       : STATUS_OK;
+}
 
 enum status run_open(struct run *run, struct run_request *request, struct error *error)
 {
@@ -537,6 +587,13 @@ enum status run_play(struct run *run, struct run_outcome *outcome, struct error 
 			(double)u64_min(work->outside_ns, work->busy_ns) / (double)work->busy_ns;
 	}
 	snprintf(outcome->profile, sizeof(outcome->profile), "%s", facts->profile);
+	if (run->profiles.byte_count > 0 && strchr(run->profiles.bytes, ',') != NULL) {
+		snprintf(outcome->profiles, sizeof(outcome->profiles), "%s", run->profiles.bytes);
+		snprintf(outcome->uncalibrated, sizeof(outcome->uncalibrated), "%s",
+			run->uncalibrated.bytes == NULL ? "" : run->uncalibrated.bytes);
+	}
+	snprintf(outcome->profile_note, sizeof(outcome->profile_note), "%s",
+		run->profile_note.bytes == NULL ? "" : run->profile_note.bytes);
 	outcome->found_kv_blocks = facts->found_kv_blocks;
 	outcome->is_beyond_memory = facts->is_beyond_memory;
 	outcome->has_given_blocks = run->request->config.given.kv_blocks;
@@ -572,6 +629,9 @@ void run_close(struct run *run)
 		run->kernels.close(run->kernels.state);
 	}
 	replay_recording_close(&run->recording);
+	text_deinit(&run->profile_note);
+	text_deinit(&run->profiles);
+	text_deinit(&run->uncalibrated);
 	if (run->is_holding) {
 		interrupt_release();
 	}
@@ -594,7 +654,7 @@ enum status run_replay(
 	/* Levels and replicas are gone with the run. */
 	outcome->level_count = 0;
 	outcome->levels = NULL;
-	outcome->fleet = (struct fleet_figures){0};
+	outcome->fleet = (struct fleet_figures){.is_router_blind = outcome->fleet.is_router_blind};
 	return run_outcome_status(outcome, error);
 }
 

@@ -57,12 +57,19 @@ struct run {
 	struct runner_facts facts;
 	struct kernel_source kernels; /* state NULL: none */
 	struct fleet_groups groups;   /* of --fleet */
-	/* the profile of its first group whose times were never compared with a GPU; "": none */
-	char uncalibrated[GPU_PROFILE_NAME_BYTES];
+	/* Names of its groups' profiles, each once, with commas: of all, and of those whose times
+	   were never compared with a GPU. Owned; empty: none, or equal replicas. */
+	struct text profiles, uncalibrated;
+	/* "steps are priced by PROFILE: WHY", of each profile with a gpu_note. Owned; empty: none.
+	 */
+	struct text profile_note;
 	struct fleet fleet; /* its sinks may be set before run_play() */
 	uint64_t seats;	    /* of the first replica, before --max-concurrency takes some */
 	bool is_holding;    /* interrupts, from run_play() on */
 };
+
+/* Whether there are the model and, for a runner that prices steps, the GPU that are named. */
+enum status run_check_names(const struct replay_config *config, struct error *error);
 
 /* Opens model, runner and trace. The run must be closed, also after a failure. */
 enum status run_open(struct run *run, struct run_request *request, struct error *error);

@@ -151,10 +151,10 @@ static void print_result(const struct recorded_run *own, const struct run_outcom
 	const struct replay_config *config = &run->request->config;
 
 	run_note_positions(config, &run->model, stdout);
-	if (run->facts.gpu_note[0] != '\0') {
-		printf("note: steps are priced by %s: %s\n", config->gpu, run->facts.gpu_note);
+	if (outcome->profile_note[0] != '\0') {
+		printf("note: %s\n", outcome->profile_note);
 	}
-	summary_print(outcome, run->uncalibrated[0] != '\0' ? run->uncalibrated : config->gpu);
+	summary_print(outcome, config->gpu);
 	fflush(stdout);
 	if (own->kernel_times != NULL) {
 		kernel_times_print(own->kernel_times);

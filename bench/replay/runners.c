@@ -4,6 +4,7 @@
 #include "bench/record/provenance.h"
 #include "engine/base/number.h"
 #include "engine/base/path.h"
+#include "engine/policy.h"
 #include "engine/ranks/launch.h"
 #include "reports/results/results.h"
 #include "engine/reference/reference_ranks.h"
@@ -19,6 +20,57 @@
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
+
+/* The policy whose own engine took the steps of a built-in profile, by its name
+   (sim/profile_choice.h); NULL: quire's engine. */
+static const struct policy *engine_of(const char *profile)
+{
+	char part[GPU_PROFILE_NAME_BYTES];
+
+	for (uint32_t i = 0; policy_at(i) != NULL; i++) {
+		snprintf(part, sizeof(part), "-%s-", policy_at(i)->name);
+		if (strstr(profile, part) != NULL) {
+			return policy_at(i);
+		}
+	}
+	return NULL;
+}
+
+static bool has_own_engine(const struct policy *policy)
+{
+	for (uint32_t i = 0; i < gpu_profile_count(); i++) {
+		if (engine_of(gpu_profile_file(i)) == policy) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Notes where a profile that was named has steps of another engine than the policy's. Quire's
+   engine runs every policy, so its prices hold for that; no engine runs quire's policies at
+   another's prices. Whose steps the file of a user has, the user knows. */
+static void note_engine(const struct replay_config *config, const struct gpu_profile *profile,
+	struct runner_facts *facts)
+{
+	const struct policy *policy = policy_at(config->policy);
+	const struct policy *engine = engine_of(profile->name);
+
+	if (!profile->is_calibrated || gpu_profile_is_file(config->gpu) ||
+		facts->gpu_note[0] != '\0' || engine == policy) {
+		return;
+	}
+	if (engine != NULL) {
+		facts->is_calibrated = false;
+		snprintf(facts->gpu_note, sizeof(facts->gpu_note),
+			"it has the step times of %s, which does not run policy %s", engine->name,
+			policy->name);
+	} else if (has_own_engine(policy)) {
+		snprintf(facts->gpu_note, sizeof(facts->gpu_note),
+			"it has the step times of quire's own engine, which runs policy %s too, "
+			"and not those of %s",
+			policy->name, policy->name);
+	}
+}
 
 static enum status open_sim(struct runner *out, struct replay_config *config,
 	const struct runner_request *request, struct runner_facts *facts, struct error *error)
@@ -55,6 +107,8 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 	facts->is_beyond_memory = config->kv_blocks > facts->found_kv_blocks;
 	/* With a note the steps are of another engine than the one that is simulated. */
 	facts->is_calibrated = profile->is_calibrated && choice.note[0] == '\0';
+	snprintf(facts->gpu_note, sizeof(facts->gpu_note), "%s", choice.note);
+	note_engine(config, profile, facts);
 	if (profile->is_calibrated) {
 		snprintf(facts->profile, sizeof(facts->profile), "%s", profile->description);
 	}
@@ -63,7 +117,6 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 	snprintf(facts->gpu, sizeof(facts->gpu), "%s",
 		gpu_profile_is_file(config->gpu) ? path_name(config->gpu) : profile->name);
 	text_make_printable(facts->gpu);
-	snprintf(facts->gpu_note, sizeof(facts->gpu_note), "%s", choice.note);
 	facts->profile_xxh64 = profile->xxh64;
 	TRY(cost_model_open(out, request->model, profile, ranks, error));
 	cost_model_scale(out, config->step_time_scale);

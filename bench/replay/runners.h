@@ -47,8 +47,9 @@ struct runner_facts {
 	char profile[160];  /* of a profile that was: on what and when; "": none was */
 	double model_error; /* of one that was: the mean relative error of a step's price, by steps
 			       that were held out of its fit; 0: not known */
-	/* of the profile that prices steps: its name, "" where none does, and why a GPU's
-	   calibrated profile was not taken, "" where it was or none was asked for */
+	/* of the profile that prices steps: its name, "" where none does, and what about it is not
+	   as was asked for: a GPU's calibrated profile was not taken, or one that was named is of
+	   another engine than the policy's; else "" */
 	char gpu[GPU_PROFILE_NAME_BYTES];
 	char gpu_note[GPU_PROFILE_NOTE_BYTES];
 	uint64_t profile_xxh64;	  /* of its content; 0: no profile prices steps */

@@ -72,6 +72,18 @@ static void add_sizes(struct table_writer *table, const struct json_object *conf
 	add_number(table, gpus);
 }
 
+/* NULL: the summary has none. */
+static const char *verdict_of(const struct json_object *summary)
+{
+	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
+		json_find(summary, SUMMARY_LOAD), SUMMARY_LOAD_VERDICT));
+}
+
+static bool is_calibrated_run(const struct json_document *summary)
+{
+	return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(summary->root, SUMMARY_CALIBRATED));
+}
+
 static enum status add_metrics(
 	const struct sweep *sweep, uint32_t index, struct table_writer *table, struct error *error)
 {
@@ -86,6 +98,8 @@ static enum status add_metrics(
 	}
 	if (error->status == STATUS_OK) {
 		add_sizes(table, &config);
+		table_text(table, verdict_of(&root));
+		table_text(table, is_calibrated_run(&document) ? "1" : "0");
 	}
 	json_document_close(&document);
 	return error->status;
@@ -109,7 +123,7 @@ static enum status add_row(
 	if (item->status == SWEEP_RUN_COMPLETE) {
 		TRY(add_metrics(sweep, index, table, error));
 	} else {
-		for (int i = 0; i < (int)SWEEP_METRIC_COUNT + (int)SIZE_COUNT; i++) {
+		for (int i = 0; i < (int)SWEEP_METRIC_COUNT + (int)SIZE_COUNT + 2; i++) {
 			table_none(table);
 		}
 	}
@@ -182,6 +196,24 @@ static enum status add_shared(
 	shared->calibrated = is_new ? calibrated : shared->calibrated;
 	json_document_close(&document);
 	return STATUS_OK;
+}
+
+static cJSON *slo_json(const struct sweep *sweep)
+{
+	const struct slo *slo = &sweep->request->run.slo;
+	const struct {
+		const char *name;
+		uint64_t ns;
+	} limits[] = {
+		{"ttft_ms", slo->ttft_ns}, {"tpot_ms", slo->tpot_ns}, {"e2e_ms", slo->e2e_ns}};
+	cJSON *object = cJSON_CreateObject();
+
+	for (uint32_t i = 0; i < 3; i++) {
+		cJSON_AddItemToObject(object, limits[i].name,
+			limits[i].ns == 0 ? cJSON_CreateNull()
+					  : cJSON_CreateNumber((double)limits[i].ns / 1e6));
+	}
+	return object;
 }
 
 static cJSON *parameters_json(const struct sweep *sweep)
@@ -257,6 +289,7 @@ static enum status write_summary(const struct sweep *sweep, FILE *file, struct e
 	} else {
 		cJSON_Delete(beyond);
 	}
+	cJSON_AddItemToObject(root, SWEEP_SLO, slo_json(sweep));
 	cJSON_AddItemToObject(root, SUMMARY_TRACE, trace_json(sweep, shared.trace));
 	cJSON_AddItemToObject(
 		root, SUMMARY_CONFIG, shared.config == NULL ? given_config(sweep) : shared.config);
@@ -414,6 +447,9 @@ static const struct {
 
 enum { PRINTED_COUNT = sizeof(printed) / sizeof(printed[0]), PRINTED_RUNS_MAX = 64 };
 
+/* As wide as the longest verdict. */
+enum { VERDICT_WIDTH = 10 };
+
 static int width_of(uint32_t column)
 {
 	enum { WIDTH_MIN = 9 };
@@ -422,15 +458,11 @@ static int width_of(uint32_t column)
 	return bytes > WIDTH_MIN ? bytes : WIDTH_MIN;
 }
 
-static bool is_calibrated_run(const struct json_document *summary)
-{
-	return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(summary->root, SUMMARY_CALIBRATED));
-}
-
 /* What the complete runs say together. */
 struct overview {
 	bool has_rejected, has_calibrated, has_guess; /* guess: not calibrated */
 	bool has_outside;			      /* of one more than OUTSIDE_MOST */
+	bool has_overloaded;
 };
 
 /* The share of a run's step time that its profile was not fitted to. */
@@ -439,6 +471,13 @@ static double outside_of(const struct json_object *summary)
 	struct result_value value = metric_value(summary, metric_find("outside_time"));
 
 	return value.has_value ? value.value : 0;
+}
+
+static bool is_overloaded(const struct json_object *summary)
+{
+	const char *verdict = verdict_of(summary);
+
+	return verdict != NULL && strcmp(verdict, "overloaded") == 0;
 }
 
 static enum status look_over(
@@ -458,6 +497,7 @@ static enum status look_over(
 			overview->has_rejected |=
 				metric_value(&root, metric_find(printed[0].metric)).value > 0;
 			overview->has_outside |= outside_of(&root) > OUTSIDE_MOST;
+			overview->has_overloaded |= is_overloaded(&root);
 		}
 		json_document_close(&document);
 		TRY(error->status);
@@ -482,7 +522,9 @@ static enum status print_run(const struct sweep *sweep, uint32_t index, int widt
 	}
 	TRY(sweep_open_json(sweep, index, RESULT_SUMMARY, &document, error));
 	json_root(&root, &document, error);
-	printf("%-*s", width, sweep->grid.list[index].name);
+	const char *verdict = verdict_of(&root);
+	printf("%-*s  %-*s", width, sweep->grid.list[index].name, VERDICT_WIDTH,
+		verdict == NULL ? "-" : verdict);
 	for (uint32_t i = overview->has_rejected ? 0 : 1;
 		i < PRINTED_COUNT && error->status == STATUS_OK; i++) {
 		struct result_value value = metric_value(&root, metric_find(printed[i].metric));
@@ -521,13 +563,17 @@ enum status sweep_print(const struct sweep *sweep, struct error *error)
 		width = bytes > width ? bytes : width;
 	}
 	TRY(look_over(sweep, &overview, error));
-	printf("%-*s", width, "run");
+	printf("%-*s  %-*s", width, "run", VERDICT_WIDTH, "verdict");
 	for (uint32_t i = overview.has_rejected ? 0 : 1; i < PRINTED_COUNT; i++) {
 		printf("  %*s", width_of(i), printed[i].title);
 	}
 	printf("\n");
 	for (uint32_t i = 0; i < sweep->grid.count; i++) {
 		TRY(print_run(sweep, i, width, &overview, error));
+	}
+	if (overview.has_overloaded) {
+		printf("overloaded: more arrived than the engine served, so latencies, goodput and "
+		       "shares in the SLO only reflect the length of the trace\n");
 	}
 	if (overview.has_guess) {
 		printf("uncalibrated: the times of the profile were never compared with a run of "

@@ -142,6 +142,9 @@ static bool read_line(struct table_reader *table, size_t *bytes, struct error *e
 		refuse_line(table, ZERO_BYTE, error);
 		return false;
 	}
+	if (*bytes > 0 && table->line[*bytes - 1] == '\r') {
+		table->line[--*bytes] = '\0';
+	}
 	if (memchr(table->line, '\r', *bytes) != NULL) {
 		refuse_line(table, "found a carriage return, expected line feeds alone", error);
 		return false;

@@ -1,7 +1,7 @@
 # Goodput and tokens against load, from plan.tsv of `quire plan`: requests a second that were within
-# the SLO, of those that were offered, beside them. So the time behind the last arrival is not
-# counted; a closed loop offers none, and has the goodput of the run. style.gp says what quire may
-# have set.
+# the SLO, of those that were offered, or that there is capacity for if that is less; beside them,
+# those that were offered. So the time behind the last arrival is not counted; a closed loop offers
+# none, and has the goodput of the run. style.gp says what quire may have set.
 if (!exists("quire_style")) {
 	if (ARGC < 2) { print "usage: gnuplot -c plan_goodput.gp OUT.svg PLAN.tsv"; exit status 2 }
 	load ARG0[1:strlen(ARG0) - strlen("plan_goodput.gp")]."style.gp"
@@ -13,8 +13,10 @@ if (x_points == 0) {
 	exit
 }
 what = exists("has_slo") && !has_slo ? "finished" : "within the SLO"
+carried(unused) = column("demand") > 1 ? 1 / column("demand") : 1
 goodput(unused) = column("offered_requests_per_s") == column("offered_requests_per_s") ? \
-	column("offered_requests_per_s") * column("attained") : column("goodput_requests_per_s")
+	column("offered_requests_per_s") * column("attained") * carried(0) : \
+	column("goodput_requests_per_s")
 of(name) = x_of(0) == x_of(0) ? column(name) : NaN
 stats table using (of("offered_requests_per_s")) nooutput
 top = exists("STATS_max") ? STATS_max : 0

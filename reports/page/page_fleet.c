@@ -134,4 +134,10 @@ void page_fleet(struct text *page, const struct result *results, uint32_t count)
 		text_add(page, "</tr>\n");
 	}
 	page_table_close(page);
+	for (uint32_t i = 0; i < count; i++) {
+		const cJSON *note =
+			cJSON_GetObjectItemCaseSensitive(fleet_of(&results[i]), "router_note");
+		page_note(page, results[i].label.bytes,
+			cJSON_IsString(note) ? note->valuestring : "");
+	}
 }

@@ -300,6 +300,17 @@ void page_caution(struct text *page)
 		       "times, the times themselves are an estimate.</p>\n");
 }
 
+void page_note(struct text *page, const char *name, const char *note)
+{
+	if (note != NULL && note[0] != '\0') {
+		text_add(page, "<p class=\"caution\">");
+		text_add_escaped(page, name);
+		text_add(page, ": ");
+		text_add_escaped(page, note);
+		text_add(page, ".</p>\n");
+	}
+}
+
 /* Requests that were rejected for a reason, and what takes them: an option, or a column of the
    fleet's table. */
 static void add_rejection(struct text *page, const struct result *result, uint64_t count,
@@ -370,6 +381,7 @@ void page_calibration(struct text *page, const struct result *results, uint32_t 
 		if (results[i].is_beyond_memory) {
 			add_beyond_memory(page, &results[i]);
 		}
+		page_note(page, results[i].label.bytes, results[i].profile_note);
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		if (!results[i].is_calibrated) {

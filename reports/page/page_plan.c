@@ -329,6 +329,7 @@ static void add_reasons(struct text *page, const struct plan_answer *answer)
 	add_item(page, "What fails next: ", answer->why_not_more);
 	add_item(page, "The trace is short: ", answer->short_trace);
 	add_item(page, "Sessions are squeezed: ", answer->early_turns);
+	add_item(page, "The router has nothing to go by: ", answer->router_note);
 	add_stretches(page, answer);
 	add_alone(page, answer);
 	text_add(page, "</ul>\n</section>\n");
@@ -342,10 +343,18 @@ static void add_run_line(struct text *page, const struct plan_file *plan)
 	static const char *const words[] = {
 		"<strong>", "</strong> on <strong>", "</strong> (policy "};
 
+	/* Groups of a fleet have profiles of their own, which config.gpu does not name. */
+	const cJSON *fleet = json_find(&plan->config, "fleet");
+	bool has_fleet = cJSON_IsString(fleet) && strcmp(fleet->valuestring, "none") != 0;
+
 	text_add(page, "<p class=\"run\">");
 	for (uint32_t i = 0; i < 3; i++) {
 		const cJSON *node = json_find(&plan->config, fields[i]);
 		text_add(page, words[i]);
+		if (strcmp(fields[i], "gpu") == 0 && has_fleet) {
+			text_add_escaped(page, plan->configurations[0].profile);
+			continue;
+		}
 		text_add_escaped(page, cJSON_IsString(node) ? node->valuestring : "?");
 	}
 	text_add(page, "), trace <strong>");
@@ -376,9 +385,10 @@ static void add_head(struct text *page, const struct plan_file *plan, const char
 	page_contents(page, links);
 }
 
-static void add_beyond_memory(struct text *page, const struct plan_file *plan)
+static void add_cautions(struct text *page, const struct plan_file *plan)
 {
 	for (uint32_t i = 0; i < plan->configuration_count; i++) {
+		page_note(page, plan->configurations[i].name, plan->configurations[i].profile_note);
 		if (plan->configurations[i].is_beyond_memory) {
 			text_add(page, "<p class=\"caution\">");
 			text_add_escaped(page, plan->configurations[i].name);
@@ -407,7 +417,7 @@ enum status page_plan_write(struct text *page, const struct plan_file *plan,
 	if (!plan->is_calibrated) {
 		page_caution(page);
 	}
-	add_beyond_memory(page, plan);
+	add_cautions(page, plan);
 	add_reasons(page, &plan->answer);
 	TRY(page_plots(page, sheet->plots, sheet->plot_count, error));
 	page_plan_configurations(page, plan);

@@ -36,6 +36,8 @@ void page_banners(struct text *page, const struct result *results, uint32_t coun
 /* The table of groups of unlike replicas; NULL: the replicas are equal. */
 const char *page_fleet_table(const struct result *result);
 void page_caution(struct text *page); /* that step times are an estimate */
+/* A caution about the run of this name; note NULL or "": none. */
+void page_note(struct text *page, const char *name, const char *note);
 void page_calibration(struct text *page, const struct result *results, uint32_t count);
 
 /* page_cards.c: of one result. */

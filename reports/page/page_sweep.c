@@ -31,6 +31,26 @@ static void add_parameters(struct text *page, const struct sweep_file *sweep)
 	}
 }
 
+/* "; SLO: TTFT 50.0 ms, TPOT 10.0 ms". */
+static void add_slo(struct text *page, const struct sweep_file *sweep)
+{
+	const struct {
+		const char *word;
+		const struct result_value *limit;
+	} limits[] = {{"TTFT ", &sweep->slo_ttft_ms}, {"TPOT ", &sweep->slo_tpot_ms},
+		{"E2E ", &sweep->slo_e2e_ms}};
+	const char *before = "; SLO: ";
+
+	for (uint32_t i = 0; i < 3; i++) {
+		if (limits[i].limit->has_value) {
+			text_add(page, before);
+			text_add(page, limits[i].word);
+			text_add_number(page, NUMBER_TIME_MS, true, limits[i].limit->value);
+			before = ", ";
+		}
+	}
+}
+
 static void add_head(struct text *page, const struct sweep_file *sweep, const char *style)
 {
 	static const struct page_link links[] = {{"figures", "Figures"}, {"runs", "Runs"},
@@ -43,8 +63,10 @@ static void add_head(struct text *page, const struct sweep_file *sweep, const ch
 	text_add(page, "; trace of ");
 	text_add_number(
 		page, NUMBER_COUNT, sweep->trace_requests.has_value, sweep->trace_requests.value);
-	text_add(page, word_of_count((uint64_t)sweep->trace_requests.value, " request</p>\n",
-			       " requests</p>\n"));
+	text_add(page,
+		word_of_count((uint64_t)sweep->trace_requests.value, " request", " requests"));
+	add_slo(page, sweep);
+	text_add(page, "</p>\n");
 	page_contents(page, links);
 }
 
@@ -127,6 +149,46 @@ static bool add_unlike_pools(struct text *page, const struct sweep_file *sweep)
 	return is_there;
 }
 
+static void add_overloaded(struct text *page, const struct sweep_file *sweep)
+{
+	uint32_t overloaded = sweep_count(sweep, sweep_is_overloaded);
+
+	if (overloaded > 0) {
+		text_format(page,
+			"<p class=\"caution\" id=\"overloaded\"><span class=\"badge\">overloaded"
+			"</span> %u of %u %s. More arrived than the engine served: latencies, "
+			"goodput and shares within the SLO only reflect the length of the trace, "
+			"throughput is what the engine can do.</p>\n",
+			overloaded, sweep->run_count,
+			word_of_count(sweep->run_count, "run", "runs"));
+	}
+}
+
+/* Says whose times are an estimate: of all runs, or of those that the table names. Returns whether
+   it is of some. */
+static bool add_uncalibrated(struct text *page, const struct sweep_file *sweep)
+{
+	uint32_t uncalibrated = sweep_count(sweep, sweep_is_uncalibrated);
+	uint32_t complete = count_of(sweep, SWEEP_RUN_COMPLETE);
+
+	if (uncalibrated == complete) {
+		if (complete > 0) {
+			page_caution(page);
+		}
+		return false;
+	}
+	if (uncalibrated > 0) {
+		text_format(page,
+			"<p class=\"caution\" id=\"uncalibrated\"><span class=\"badge\">"
+			"uncalibrated</span> %u of %u %s, marked in the table. Their times come "
+			"from a cost model that was not checked against a run on that GPU: they "
+			"are an estimate.</p>\n",
+			uncalibrated, sweep->run_count,
+			word_of_count(sweep->run_count, "run", "runs"));
+	}
+	return uncalibrated > 0;
+}
+
 /* Whether any run has a value of a metric. */
 static bool has_metric(const struct sweep_file *sweep, uint32_t index)
 {
@@ -151,16 +213,53 @@ static double fewest_rejected(const struct sweep_file *sweep)
 	return fewest;
 }
 
-/* The best value of a metric, where more or less is better, of the runs that rejected fewest
-   requests: the others have the figures of an easier load. */
-static bool find_best(const struct sweep_file *sweep, uint32_t index, double fewest, double *best)
+/* Which runs a best one is of: those that rejected fewest requests, since the others have the
+   figures of an easier load, and of these those that kept up. */
+struct candidates {
+	double fewest_rejected;
+	bool keep_up; /* some of them did */
+};
+
+static struct candidates find_candidates(const struct sweep_file *sweep)
+{
+	struct candidates candidates = {.fewest_rejected = fewest_rejected(sweep)};
+
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		const struct sweep_run *run = &sweep->runs[i];
+		candidates.keep_up |=
+			sweep_keeps_up(run) && sweep_rejected(run) <= candidates.fewest_rejected;
+	}
+	return candidates;
+}
+
+/* Where the load is too much, figures of single requests only reflect the length of the trace. */
+static bool is_of_requests(uint32_t index)
+{
+	const struct metric *metric = metric_find(sweep_metrics[index]);
+
+	return metric >= &metrics_table[RESULT_NUMBER_COUNT] ||
+	       metric == &metrics_table[VALUE_SLO_ATTAINED] ||
+	       metric == &metrics_table[VALUE_SLO_GOODPUT];
+}
+
+static bool is_candidate(
+	const struct sweep_run *run, uint32_t index, const struct candidates *candidates)
+{
+	return run->metrics[index].has_value &&
+	       sweep_rejected(run) <= candidates->fewest_rejected &&
+	       (candidates->keep_up ? sweep_keeps_up(run) : !is_of_requests(index));
+}
+
+/* The best value of a metric, where more or less is better. */
+static bool find_best(const struct sweep_file *sweep, uint32_t index,
+	const struct candidates *candidates, double *best)
 {
 	int better = metric_find(sweep_metrics[index])->better;
 	bool is_found = false;
 
 	for (uint32_t i = 0; i < sweep->run_count && better != 0; i++) {
 		const struct result_value *value = &sweep->runs[i].metrics[index];
-		bool counts = value->has_value && sweep_rejected(&sweep->runs[i]) <= fewest;
+		bool counts = is_candidate(&sweep->runs[i], index, candidates);
 		bool is_better = counts && (!is_found || (value->value - *best) * better > 0);
 		*best = is_better ? value->value : *best;
 		is_found = is_found || counts;
@@ -194,8 +293,9 @@ struct run_columns {
 	bool is_shown[SWEEP_METRIC_COUNT];
 	bool has_best[SWEEP_METRIC_COUNT];
 	double best[SWEEP_METRIC_COUNT];
-	double fewest_rejected;
-	bool has_tokens; /* the KV blocks of runs are not alike */
+	struct candidates candidates;
+	bool has_tokens;     /* the KV blocks of runs are not alike */
+	bool has_calibrated; /* some runs are calibrated, others are not */
 };
 
 /* The class of a figure's cell. */
@@ -207,19 +307,25 @@ static const char *color_of(
 	if (index == sweep_metric_index("rejected") && value->value > 0) {
 		return " class=\"worse\"";
 	}
-	return columns->has_best[index] && value->has_value &&
-			       sweep_rejected(run) <= columns->fewest_rejected &&
+	if (index == sweep_metric_index("outside_time") && value->value > OUTSIDE_MOST) {
+		return " class=\"worse\"";
+	}
+	return columns->has_best[index] && is_candidate(run, index, &columns->candidates) &&
 			       !(value->value < columns->best[index]) &&
 			       !(value->value > columns->best[index])
 		       ? " class=\"better\""
 		       : "";
 }
 
+#define VERDICT_NAME(name, text) text,
+static const char *const verdicts[] = {VERDICT_LIST(VERDICT_NAME)};
+#undef VERDICT_NAME
+
 /* The figures of a run, or why it has none. */
 static void add_figures(
 	struct text *page, const struct sweep_run *run, const struct run_columns *columns)
 {
-	uint32_t count = 2 + columns->has_tokens;
+	uint32_t count = 3U + columns->has_tokens + columns->has_calibrated;
 
 	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
 		count += columns->is_shown[i];
@@ -230,6 +336,11 @@ static void add_figures(
 		text_add_escaped(page, run->message);
 		text_add(page, "</td>");
 		return;
+	}
+	text_format(page, "<td%s>%s</td>", sweep_keeps_up(run) ? "" : " class=\"worse\"",
+		verdicts[run->verdict]);
+	if (columns->has_calibrated) {
+		text_add(page, run->is_calibrated ? "<td>yes</td>" : "<td class=\"worse\">no</td>");
 	}
 	for (uint32_t k = 0; k < SWEEP_METRIC_COUNT; k++) {
 		uint32_t i = columns->order[k];
@@ -277,6 +388,8 @@ static void add_columns(
 		text_add_escaped(page, sweep->parameters[i].name);
 		text_add(page, "</th>");
 	}
+	text_add(page, "<th scope=\"col\">Verdict</th>");
+	text_add(page, columns->has_calibrated ? "<th scope=\"col\">Calibrated</th>" : "");
 	for (uint32_t k = 0; k < SWEEP_METRIC_COUNT; k++) {
 		uint32_t i = columns->order[k];
 		if (columns->is_shown[i]) {
@@ -292,22 +405,26 @@ static void add_columns(
 		columns->has_tokens ? "<th scope=\"col\">KV tokens</th>" : "");
 }
 
-/* has_tokens: with a column of the tokens that a run's KV blocks hold. */
-static void add_runs(struct text *page, const struct sweep_file *sweep, bool has_tokens)
+/* has_tokens: with a column of the tokens that a run's KV blocks hold. has_calibrated: with one of
+   whether its times are. */
+static void add_runs(
+	struct text *page, const struct sweep_file *sweep, bool has_tokens, bool has_calibrated)
 {
 	bool is_folded = sweep->run_count > OPEN_ROWS_MAX;
 	uint32_t shown = sweep->run_count < SHOWN_ROWS_MAX ? sweep->run_count : SHOWN_ROWS_MAX;
-	struct run_columns columns = {.has_tokens = has_tokens};
+	struct run_columns columns = {.has_tokens = has_tokens,
+		.has_calibrated = has_calibrated,
+		.candidates = find_candidates(sweep)};
 
 	order_metrics(columns.order);
-	columns.fewest_rejected = fewest_rejected(sweep);
 	for (uint32_t i = 0; i < SWEEP_METRIC_COUNT; i++) {
 		columns.is_shown[i] = has_metric(sweep, i);
-		columns.has_best[i] =
-			find_best(sweep, i, columns.fewest_rejected, &columns.best[i]);
+		columns.has_best[i] = find_best(sweep, i, &columns.candidates, &columns.best[i]);
 	}
 	text_add(page, "<section id=\"runs\">\n<h2>Runs</h2>\n<p class=\"note\">The best of each "
-		       "column is green, of the runs that rejected fewest requests. A run is a "
+		       "column is green, of the runs that rejected fewest requests and kept up "
+		       "(stable or backlogged). Where none of them kept up, no latency, goodput "
+		       "or share within the SLO is best. A run is a "
 		       "folder of its own: quire report shows it "
 		       "alone, or several beside each other.</p>\n");
 	if (is_folded) {
@@ -332,11 +449,10 @@ enum status page_sweep_write(struct text *page, const struct sweep_file *sweep,
 	add_banner(page, sweep);
 	add_beyond_memory(page, sweep);
 	bool has_tokens = add_unlike_pools(page, sweep);
-	if (!sweep->is_calibrated) {
-		page_caution(page);
-	}
+	add_overloaded(page, sweep);
+	bool has_calibrated = add_uncalibrated(page, sweep);
 	TRY(page_plots(page, sheet->plots, sheet->plot_count, error));
-	add_runs(page, sweep, has_tokens);
+	add_runs(page, sweep, has_tokens, has_calibrated);
 	page_one_configuration(page, &sweep->config, &sheet->defaults);
 	page_one_provenance(page, &sweep->provenance);
 	page_folder_name(&name, sweep->directory);

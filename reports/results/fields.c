@@ -63,6 +63,14 @@ enum status field_text(
 						      : json_text(object, field, out, error);
 }
 
+enum status field_optional_text(
+	const struct json_object *object, const char *field, const char **out, struct error *error)
+{
+	*out = "";
+	return json_find(object, field) == NULL ? error->status
+						: field_text(object, field, out, error);
+}
+
 enum status provenance_open(
 	struct json_document *provenance, const char *directory, struct error *error)
 {

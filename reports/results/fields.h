@@ -24,6 +24,10 @@ enum status field_word(const struct json_object *object, const char *field,
 enum status field_text(
 	const struct json_object *object, const char *field, const char **out, struct error *error);
 
+/* The same; "" where it is absent too. */
+enum status field_optional_text(
+	const struct json_object *object, const char *field, const char **out, struct error *error);
+
 /* Opens DIR/provenance.json, or nothing where there is none. */
 enum status provenance_open(
 	struct json_document *provenance, const char *directory, struct error *error);

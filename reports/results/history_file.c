@@ -41,6 +41,10 @@ static enum status read_run(struct history_run *run, struct error *error)
 	struct json_object root, cases;
 
 	TRY(json_root(&root, &run->document, error));
+	if (!json_has(&root, "commit") && !json_has(&root, "cases")) {
+		return error_set(error, STATUS_INPUT,
+			"%.200s: found no line of quire gate --history", run->document.name);
+	}
 	TRY(json_text(&root, "commit", &run->commit, error));
 	TRY(json_text(&root, "date", &run->date, error));
 	TRY(json_object(&root, "cases", &cases, error));

@@ -100,6 +100,9 @@ cJSON *plan_answer_json(const struct plan_answer *answer)
 #undef ADD_TEXT
 	add_text(root, "short_trace", answer->short_trace);
 	add_text(root, "early_turns", answer->early_turns);
+	if (answer->router_note != NULL && answer->router_note[0] != '\0') {
+		add_text(root, "router_note", answer->router_note);
+	}
 #define ADD_BOOL(name) cJSON_AddBoolToObject(root, #name, answer->name);
 	PLAN_ANSWER_BOOL_LIST(ADD_BOOL)
 #undef ADD_BOOL
@@ -241,16 +244,6 @@ static enum status read_stretches(
 	return STATUS_OK;
 }
 
-/* A text that a file may lack. */
-static void read_note(
-	const struct json_object *object, const char *field, const char **out, struct error *error)
-{
-	*out = "";
-	if (error->status == STATUS_OK && json_has(object, field)) {
-		field_text(object, field, out, error);
-	}
-}
-
 static enum status read_answer(
 	const struct json_object *parent, struct plan_answer *answer, struct error *error)
 {
@@ -267,8 +260,9 @@ static enum status read_answer(
 	field_number(&object, #name, true, maximum, &answer->name, error);
 	PLAN_ANSWER_NUMBER_LIST(READ_NUMBER)
 #undef READ_NUMBER
-	read_note(&object, "short_trace", &answer->short_trace, error);
-	read_note(&object, "early_turns", &answer->early_turns, error);
+	field_optional_text(&object, "short_trace", &answer->short_trace, error);
+	field_optional_text(&object, "early_turns", &answer->early_turns, error);
+	field_optional_text(&object, "router_note", &answer->router_note, error);
 	read_stretches(&object, answer, error);
 	json_object(&object, "sampling", &sampling, error);
 	read_interval(&sampling, &answer->sampling.interval, error);
@@ -313,6 +307,7 @@ static enum status read_configuration(const struct json_object *object,
 	field_text(object, "options", &configuration->options, error);
 	field_text(object, "profile", &configuration->profile, error);
 	json_bool(object, SUMMARY_CALIBRATED, &configuration->is_calibrated, error);
+	field_optional_text(object, SUMMARY_PROFILE_NOTE, &configuration->profile_note, error);
 	configuration->is_beyond_memory = cJSON_IsTrue(json_find(object, SUMMARY_BEYOND_MEMORY));
 	json_double(object, "gpus", 0, 1e9, &configuration->gpus, error);
 	read_answer(object, &configuration->answer, error);
@@ -419,7 +414,7 @@ static enum status read_summary(struct plan_file *plan, struct error *error)
 	json_object(root, SUMMARY_TRACE, &trace, error);
 	json_text(&trace, SUMMARY_TRACE_NAME, &plan->trace_name, error);
 	field_number(&trace, "requests", true, DBL_MAX, &plan->trace_requests, error);
-	read_note(&trace, PLAN_MADE_BY, &plan->made_by, error);
+	field_optional_text(&trace, PLAN_MADE_BY, &plan->made_by, error);
 	TRY(read_configurations(plan, error));
 	return json_object(root, SUMMARY_CONFIG, &plan->config, error);
 }

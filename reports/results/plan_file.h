@@ -26,12 +26,12 @@
 	 option takes them (metric.h), or ""
      trace   as of summary.json: {name, xxh64, requests}; of a trace that the plan made, made_by:
 	 the command that makes it again
-     configurations  [{name, options, profile, calibrated, gpus, answer,
+     configurations  [{name, options, profile, calibrated, profile_note, gpus, answer,
 		      goodput_per_gpu {value, low, high}, against_best {value, low, high},
 		      utilisation, throughput_per_gpu, speed_per_user, rank, same_as [names],
 		      on_pareto_front}]
 	 at least one, the best first. options: as on a command line. profile: what prices its
-	 steps; calibrated: as of summary.json, for it. gpus: of one replica; the
+	 steps; calibrated, profile_note: as of summary.json, for it. gpus: of one replica; the
 	 mean, where those of --fleet differ. against_best: its goodput a GPU in that of the best,
 	 from the same replicates. utilisation: at the answer. speed_per_user: output
 	 tokens/s of one user, 1000 / tpot_p50. rank: from 1. same_as: the configurations from
@@ -125,6 +125,8 @@ struct plan_answer {
 	const char *short_trace;
 	/* A warning where turns of a session come before the answers to the last ones; else "". */
 	const char *early_turns;
+	/* That the router goes by prompt ids, which the trace lacks; absent or "": it does not. */
+	const char *router_note;
 	uint32_t stretch_count;
 	struct plan_stretch stretches[PLAN_STRETCHES_MAX]; /* ascending */
 	/* The randomness of the trace. method: "seeds", "block bootstrap" or "none". */
@@ -193,8 +195,9 @@ extern const char *const probe_purposes[PROBE_PURPOSE_COUNT + 1]; /* ends in NUL
    lost the replicas that fail at the start. options: with them `quire replay TRACE` makes the same
    run; of a trace that was made, `quire trace make` takes the seed too. failure: why the run could
    not be made; then it has no figures. attained_low and attained_high are the 95 %
-   Wilson interval of the share attained. verdict is that of summary.json. passes is 1 or 0. Up to
-   PROBE_NUMBER_MAX a number with six places fits 64 bits. */
+   Wilson interval of the share attained. demand: what arrives in a time takes so much of it at
+   capacity, so above 1 it cannot be carried. verdict is that of summary.json. passes is 1 or 0.
+   Up to PROBE_NUMBER_MAX a number with six places fits 64 bits. */
 #define PROBE_NUMBER_MAX 1e13
 #define PROBE_COLUMN_LIST(TEXT, NUMBER)                                                            \
 	TEXT(configuration)                                                                        \
@@ -224,6 +227,7 @@ extern const char *const probe_purposes[PROBE_PURPOSE_COUNT + 1]; /* ends in NUL
 	NUMBER(hit_rate, 6, 1)                                                                     \
 	NUMBER(preemptions, 0, PROBE_NUMBER_MAX)                                                   \
 	NUMBER(utilisation, 6, PROBE_NUMBER_MAX)                                                   \
+	NUMBER(demand, 6, PROBE_NUMBER_MAX)                                                        \
 	NUMBER(outside_share, 6, 1)                                                                \
 	TEXT(verdict)                                                                              \
 	NUMBER(passes, 0, 1)                                                                       \
@@ -270,6 +274,7 @@ void plan_probe_write(struct table_writer *table, const char *configuration,
 
 struct plan_configuration {
 	const char *name, *options, *profile;
+	const char *profile_note; /* "": none */
 	bool is_calibrated;
 	bool is_beyond_memory; /* it has more KV blocks than the GPU's memory has room for */
 	double gpus;	       /* of a replica */

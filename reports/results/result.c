@@ -106,6 +106,7 @@ static enum status read_heads(struct result *result, struct error *error)
 	json_text(&trace, SUMMARY_TRACE_NAME, &result->trace_name, error);
 	json_text(&trace, SUMMARY_TRACE_XXH64, &result->trace_xxh64, error);
 	json_bool(root, SUMMARY_CALIBRATED, &result->is_calibrated, error);
+	field_optional_text(root, SUMMARY_PROFILE_NOTE, &result->profile_note, error);
 	result->is_beyond_memory = cJSON_IsTrue(json_find(root, SUMMARY_BEYOND_MEMORY));
 	json_object(root, SUMMARY_LOAD, &load, error);
 	read_word(&load, SUMMARY_LOAD_VERDICT, verdicts,

@@ -30,9 +30,10 @@ struct result {
 	const char *trace_xxh64;
 	const char *result_hash;
 	bool is_calibrated;
-	bool is_beyond_memory; /* it has more KV blocks than the GPU that is priced */
-	bool has_kernels;      /* its kernels were measured */
-	bool has_requests;     /* the folder has requests.tsv */
+	const char *profile_note; /* "": none */
+	bool is_beyond_memory;	  /* it has more KV blocks than the GPU that is priced */
+	bool has_kernels;	  /* its kernels were measured */
+	bool has_requests;	  /* the folder has requests.tsv */
 	struct result_value numbers[RESULT_NUMBER_COUNT];
 	struct result_value latency_ms[LATENCY_COUNT][STATISTIC_COUNT];
 };

@@ -318,6 +318,8 @@ extern const bool latency_is_main[STATISTIC_COUNT];
 #define SUMMARY_TRACE_XXH64 "xxh64"
 #define SUMMARY_RUNNER_KIND "runner_kind"
 #define SUMMARY_CALIBRATED "calibrated"
+/* What about the profile that prices the steps is not as was asked for; absent: nothing. */
+#define SUMMARY_PROFILE_NOTE "profile_note"
 #define SUMMARY_SPREAD "prefill_spread"
 #define SUMMARY_SPREAD_HEADS "heads"
 #define SUMMARY_SPREAD_MULTIPROCESSORS "multiprocessors"

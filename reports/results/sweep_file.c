@@ -91,6 +91,32 @@ double sweep_rejected(const struct sweep_run *run)
 	return value->has_value ? value->value : 0;
 }
 
+bool sweep_keeps_up(const struct sweep_run *run)
+{
+	return run->status == SWEEP_RUN_COMPLETE &&
+	       (run->verdict == VERDICT_STABLE || run->verdict == VERDICT_BACKLOGGED);
+}
+
+bool sweep_is_overloaded(const struct sweep_run *run)
+{
+	return run->status == SWEEP_RUN_COMPLETE && run->verdict == VERDICT_OVERLOADED;
+}
+
+bool sweep_is_uncalibrated(const struct sweep_run *run)
+{
+	return run->status == SWEEP_RUN_COMPLETE && !run->is_calibrated;
+}
+
+uint32_t sweep_count(const struct sweep_file *sweep, bool (*is)(const struct sweep_run *run))
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		count += is(&sweep->runs[i]);
+	}
+	return count;
+}
+
 const char *const sweep_run_statuses[SWEEP_RUN_STATUS_COUNT + 1] = {
 #define SWEEP_NAME(name, text) text,
 	SWEEP_RUN_STATUS_LIST(SWEEP_NAME)
@@ -112,6 +138,7 @@ void sweep_header(struct text *header, const char *const *parameters, uint32_t c
 #define ADD_SIZE(name) text_add(header, "\t" #name);
 	SWEEP_SIZE_LIST(ADD_SIZE)
 #undef ADD_SIZE
+	text_add(header, "\t" SWEEP_VERDICT "\t" SWEEP_CALIBRATED);
 }
 
 /* ---- reading sweep.json ---- */
@@ -176,8 +203,9 @@ static enum status read_summary(struct sweep_file *sweep, struct error *error)
 {
 	static const char *const schemas[] = {SWEEP_SCHEMA, NULL};
 	static const char *const ends[] = {"interrupted", "complete", NULL};
-	struct json_object trace;
+	struct json_object trace, slo;
 	uint32_t place = 0, schema;
+	bool is_calibrated;
 
 	TRY(json_root(&sweep->root, &sweep->summary, error));
 	const struct json_object *root = &sweep->root;
@@ -185,9 +213,13 @@ static enum status read_summary(struct sweep_file *sweep, struct error *error)
 	field_word(root, "status", ends, "complete or interrupted", &place, error);
 	sweep->is_complete = place == 1;
 	if (json_has(root, SUMMARY_CALIBRATED)) {
-		json_bool(root, SUMMARY_CALIBRATED, &sweep->is_calibrated, error);
+		json_bool(root, SUMMARY_CALIBRATED, &is_calibrated, error);
 	}
 	read_parameters(sweep, error);
+	json_object(root, SWEEP_SLO, &slo, error);
+	field_number(&slo, "ttft_ms", true, DBL_MAX, &sweep->slo_ttft_ms, error);
+	field_number(&slo, "tpot_ms", true, DBL_MAX, &sweep->slo_tpot_ms, error);
+	field_number(&slo, "e2e_ms", true, DBL_MAX, &sweep->slo_e2e_ms, error);
 	json_object(root, SUMMARY_TRACE, &trace, error);
 	json_text(&trace, SUMMARY_TRACE_NAME, &sweep->trace_name, error);
 	field_number(&trace, "requests", true, DBL_MAX, &sweep->trace_requests, error);
@@ -197,7 +229,7 @@ static enum status read_summary(struct sweep_file *sweep, struct error *error)
 /* ---- reading sweep.tsv ---- */
 
 struct columns {
-	uint32_t run, status, message;
+	uint32_t run, status, message, verdict, calibrated;
 	uint32_t parameters[SWEEP_PARAMETERS_MAX];
 	uint32_t metrics[SWEEP_METRIC_COUNT];
 #define COLUMN(name) uint32_t name;
@@ -221,6 +253,8 @@ static enum status find_columns(const struct sweep_file *sweep, const struct tab
 #define FIND(name) table_reader_column(table, #name, &columns->name, error);
 	SWEEP_SIZE_LIST(FIND)
 #undef FIND
+	table_reader_column(table, SWEEP_VERDICT, &columns->verdict, error);
+	table_reader_column(table, SWEEP_CALIBRATED, &columns->calibrated, error);
 	return error->status;
 }
 
@@ -257,6 +291,24 @@ static bool is_part(const char *metric)
 	return !is_beyond && strcmp(metric_find(metric)->unit, "share") == 0;
 }
 
+/* What only complete runs have. */
+static enum status read_outcome(const struct table_reader *table, const struct columns *columns,
+	struct sweep_run *run, struct error *error)
+{
+#define WORD(name, text) text,
+	static const char *const verdicts[] = {VERDICT_LIST(WORD) NULL};
+#undef WORD
+	struct result_value calibrated = {0};
+	uint32_t verdict = 0;
+
+	cell_word(table, columns->verdict, verdicts, "stable, backlogged, overloaded or unserved",
+		&verdict, error);
+	cell_number(table, columns->calibrated, 1, &calibrated, error);
+	run->verdict = verdict;
+	run->is_calibrated = calibrated.value > 0;
+	return error->status;
+}
+
 static enum status read_run(const struct sweep_file *sweep, const struct table_reader *table,
 	const struct columns *columns, struct sweep_run *run, struct error *error)
 {
@@ -279,7 +331,8 @@ static enum status read_run(const struct sweep_file *sweep, const struct table_r
 #define READ(name) cell_number(table, columns->name, DBL_MAX, &run->name, error);
 	SWEEP_SIZE_LIST(READ)
 #undef READ
-	return error->status;
+	return run->status == SWEEP_RUN_COMPLETE ? read_outcome(table, columns, run, error)
+						 : error->status;
 }
 
 static enum status read_runs(

@@ -16,16 +16,18 @@
 
      schema  "quire-sweep-1"
      status  "complete", or "interrupted": runs are missing
-     calibrated  as of summary.json; null while no run is complete
+     calibrated  as of summary.json; false where any run is not, null while no run is complete
      parameters  [{name, values [texts]}]   in the order of --grid; a name is that of an option
      beyond_memory  [{run, gpu, kv_blocks, found_kv_blocks}]  the complete runs with more KV blocks
              than the memory of the GPU has room for, in the order of sweep.tsv; else absent
+     slo     {ttft_ms, tpot_ms, e2e_ms}  the limits, as of summary.json; null: none
      trace   as of summary.json: {name, xxh64, requests}
      config  the configuration that all runs share, as of summary.json
 
    sweep.tsv: the columns run (name of its folder), status (complete, failed or missing), message
    (one line on a failed run, else `-`), then a column a parameter, named as it, with the text of
-   its value, then the metrics below. A run that is not complete has `-` in those.
+   its value, then the metrics and sizes below, then verdict and calibrated (1 or 0), both as of
+   summary.json. A run that is not complete has `-` from the metrics on.
 
    cache.tsv, where the grid varies how much the KV pool holds: the table of `quire trace cache`.
    The page draws it beside the hit rates of the runs. */
@@ -34,6 +36,7 @@
 #define SWEEP_SUMMARY "sweep.json"
 #define SWEEP_RUNS "sweep.tsv"
 #define SWEEP_CACHE "cache.tsv"
+#define SWEEP_SLO "slo" /* in sweep.json */
 
 enum { SWEEP_PARAMETERS_MAX = 8, SWEEP_RUNS_MAX = 100000, SWEEP_CACHE_MAX = 100000 };
 
@@ -61,7 +64,8 @@ enum { SWEEP_PARAMETERS_MAX = 8, SWEEP_RUNS_MAX = 100000, SWEEP_CACHE_MAX = 1000
 	X("tpot.p99")                                                                              \
 	X("e2e.p50")                                                                               \
 	X("e2e.p90")                                                                               \
-	X("e2e.p99")
+	X("e2e.p99")                                                                               \
+	X("outside_time")
 
 /* Behind the metrics: KV blocks of a replica, the tokens that all replicas' blocks hold, and GPUs
    in all. */
@@ -90,6 +94,10 @@ enum sweep_run_status {
 
 extern const char *const sweep_run_statuses[SWEEP_RUN_STATUS_COUNT + 1]; /* ends in NULL */
 
+/* Behind the sizes. */
+#define SWEEP_VERDICT "verdict"
+#define SWEEP_CALIBRATED "calibrated"
+
 /* Writes the header line of sweep.tsv: the columns that every sweep has and its parameters. header
    is the caller's. parameters: (count). */
 void sweep_header(struct text *header, const char *const *parameters, uint32_t count);
@@ -111,6 +119,8 @@ struct sweep_run {
 #define SWEEP_MEMBER(name) struct result_value name;
 	SWEEP_SIZE_LIST(SWEEP_MEMBER)
 #undef SWEEP_MEMBER
+	enum verdict verdict;	/* of a complete run */
+	bool is_calibrated;	/* likewise */
 	bool is_beyond_memory;	/* it has more KV blocks than the GPU's memory has room for: */
 	double found_kv_blocks; /* these */
 	const char *gpu;	/* whose memory; the document's */
@@ -122,7 +132,18 @@ uint32_t sweep_metric_index(const char *name);
 /* Requests that a run rejected; 0 where that is not known. */
 double sweep_rejected(const struct sweep_run *run);
 
+/* Whether a run is complete and its latencies describe the engine: those of an overloaded run only
+   reflect the length of the trace, and an unserved one left requests. */
+bool sweep_keeps_up(const struct sweep_run *run);
+
+/* Complete runs whose verdict is overloaded, and whose times are not calibrated. */
+bool sweep_is_overloaded(const struct sweep_run *run);
+bool sweep_is_uncalibrated(const struct sweep_run *run);
+
 struct sweep_file;
+
+/* How many runs are so. */
+uint32_t sweep_count(const struct sweep_file *sweep, bool (*is)(const struct sweep_run *run));
 
 /* Looks for two runs with equal numbers of KV blocks that hold different numbers of tokens, since
    each policy has blocks of its own size. Appends the first two, "600 KV blocks hold 153,600 tokens
@@ -152,7 +173,7 @@ struct sweep_file {
 	struct json_document provenance; /* not open when the folder has none */
 	struct json_object root, config;
 	bool is_complete;
-	bool is_calibrated;
+	struct result_value slo_ttft_ms, slo_tpot_ms, slo_e2e_ms;
 	const char *trace_name;
 	struct result_value trace_requests;
 	uint32_t parameter_count;

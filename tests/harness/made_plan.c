@@ -367,7 +367,10 @@ static void add_run(
 			text_format(table, "\t%.3f", (i + 1) * 100 * share);
 		}
 	}
-	text_format(table, "\t%.0f\t%.0f\t1\n", blocks, 256 * blocks);
+	text_format(table, "\t%.0f\t%.0f\t1\t%s\n", blocks, 256 * blocks,
+		is_failed || is_missing ? "-\t-"
+		: run % 3 == 2		? "overloaded\t1"
+					: "stable\t1");
 }
 
 static void add_cache(const char *path)
@@ -413,6 +416,10 @@ void make_sweep(const char *folder, const char *name, const struct made_sweep *m
 		cJSON_AddItemToArray(parameters, one);
 		runs *= value_count(made, i);
 	}
+	cJSON *slo = cJSON_AddObjectToObject(root, SWEEP_SLO);
+	cJSON_AddNumberToObject(slo, "ttft_ms", 500);
+	cJSON_AddNullToObject(slo, "tpot_ms");
+	cJSON_AddNumberToObject(slo, "e2e_ms", 30000);
 	add_trace(root, "chat.jsonl");
 	add_config(root);
 	write_json(path, SWEEP_SUMMARY, root);

@@ -356,8 +356,8 @@ Test(drawn_scripts, a_sweep_of_one_parameter_is_lines)
 	/* The share of 256 blocks is 256 / 3256 * 32 / 42 / 2 = 0.029952 (made_plan.c). */
 	REQUIRE_LINES(scripts, "3\t1\t256\t2.9952", "7\t1\t256\t2.9952");
 	/* The capacity of the cache's row 6 is 512 * floor(e^2): 3,584 tokens of 803,584. */
-	REQUIRE_LINES(scripts, "1\t3584\t0.3122", "2\t3584\t0.3077", "3\t3584\t0.2676",
-		"4\t3584\t4.6748", "5\t3584\t70", "7\t65536\t2.9952");
+	REQUIRE_LINES(scripts, "1\t3584\t0.3122\t0", "2\t3584\t0.3077\t0", "3\t3584\t0.2676\t0",
+		"4\t3584\t4.6748\t0", "5\t3584\t70\t0", "7\t65536\t2.9952\t1");
 	free(scripts);
 }
 
@@ -613,13 +613,16 @@ static void require_cache_points(const char *scripts, const struct sweep_file *s
 		const struct sweep_run *run = &sweep->runs[i];
 		if (run->metrics[hit_rate].has_value && run->kv_tokens.has_value) {
 			bool rejects = run->metrics[rejected].value > 0;
-			snprintf(row, sizeof(row), "\n%u\t%.9g\t%.9g\n", rejects ? 7 : 6,
-				run->kv_tokens.value, 100 * run->metrics[hit_rate].value);
+			/* the first parameter is the size, the second what tells runs apart */
+			uint32_t group = sweep->parameter_count == 2 ? run->values[1] : 0;
+			snprintf(row, sizeof(row), "\n%u\t%.9g\t%.9g\t%u\n", rejects ? 7 : 6,
+				run->kv_tokens.value, 100 * run->metrics[hit_rate].value,
+				group + 1);
 			require(strstr(scripts, row) != NULL, "no point%s", row);
 			count++;
 		}
 	}
-	static const char header[] = "\nseries\ttokens\tpercent";
+	static const char header[] = "\nseries\ttokens\tpercent\tgroup";
 	const char *at = strstr(scripts, header);
 	at = at == NULL ? NULL : at + strlen(header);
 	while (at != NULL && at[1] >= '0' && at[1] <= '9') {

@@ -229,7 +229,7 @@ Test(report, a_broken_table_is_refused)
 			"latency.tsv:3: found 2 columns, expected the header's 3"},
 		{"latency.tsv", "metric\tupper_ns\tcount\nttft\t-5\t1\n", "found '-5'"},
 		{"latency.tsv", "metric\tupper_ns\tcount\nttft\tnan\t1\n", "found 'nan'"},
-		{"latency.tsv", "metric\tupper_ns\tcount\r\nttft\t5\t1\r\n",
+		{"latency.tsv", "metric\tupper_ns\rcount\nttft\t5\t1\n",
 			"latency.tsv:1: found a carriage return"},
 		{"kernel_timeline.tsv", "operation\trank\n",
 			"kernel_timeline.tsv:1: column time_s is missing"},

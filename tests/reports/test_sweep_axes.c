@@ -159,3 +159,77 @@ Test(sweep_axes, runs_that_rejected_more_than_a_hundredth_are_named)
 	set_rejected(&made, 0, 0);
 	require(!sweep_is_rejecting(&made.sweep, &made.runs[0]), "none is said");
 }
+
+Test(sweep_axes, overloaded_runs_are_named)
+{
+	struct made made;
+	struct text text = {0};
+
+	make(&made, (const uint32_t[]){6}, 1);
+	made.sweep.run_count = 6;
+	made.runs[0].verdict = VERDICT_BACKLOGGED;
+	sweep_say_overloaded(&made.sweep, &text);
+	require_text(&text, "");
+	made.runs[1].verdict = made.runs[2].verdict = VERDICT_OVERLOADED;
+	made.runs[2].status = SWEEP_RUN_FAILED;
+	sweep_say_overloaded(&made.sweep, &text);
+	require_text(&text, " Overloaded: run-2; what these show of single requests only reflects "
+			    "the length of "
+			    "the trace.");
+	for (uint32_t i = 0; i < 6; i++) {
+		made.runs[i].verdict = VERDICT_OVERLOADED;
+		made.runs[i].status = SWEEP_RUN_COMPLETE;
+	}
+	sweep_say_overloaded(&made.sweep, &text);
+	require_text(&text,
+		" Overloaded: run-1, run-2, run-3, run-4 and 2 more; what these show of single "
+		"requests only reflects the length of the trace.");
+}
+
+/* Runs of one pool size are told apart by what else varies; the size alone makes no group. */
+Test(sweep_axes, points_of_a_size_are_grouped_by_the_other_values)
+{
+	struct made made;
+	struct sweep_groups groups;
+	struct text name = {0};
+
+	make(&made, (const uint32_t[]){4, 1}, 2);
+	made.sweep.parameters[0].name = "kv-blocks";
+	made.sweep.run_count = 4;
+	made.runs[3].values[0] = 3;
+	sweep_groups_find(&groups, &made.sweep);
+	require_equal(groups.count, 1);
+	sweep_group_name(&groups, 0, &name);
+	require_text(&name, "runs");
+	make(&made, (const uint32_t[]){2, 10, 2}, 3);
+	made.sweep.parameters[0].name = "kv-blocks";
+	made.sweep.run_count = 20;
+	for (uint32_t i = 0; i < 20; i++) {
+		made.runs[i].values[0] = i % 2;
+		made.runs[i].values[1] = i / 2 % 4;
+		made.runs[i].values[2] = 1;
+	}
+	made.runs[0].status = SWEEP_RUN_FAILED;
+	sweep_groups_find(&groups, &made.sweep);
+	require_equal(groups.count, 4);
+	require(!groups.has_others, "others");
+	require_equal(sweep_group_of(&groups, &made.runs[4]), 2);
+	sweep_group_name(&groups, 2, &name);
+	require_text(&name, "b 3, c 2");
+	for (uint32_t i = 0; i < 20; i++) {
+		made.runs[i].values[1] = i / 2;
+	}
+	sweep_groups_find(&groups, &made.sweep);
+	require_equal(groups.count, SWEEP_GROUPS_MAX);
+	require(groups.has_others, "no others");
+	require_equal(sweep_group_of(&groups, &made.runs[13]), 6);
+	require_equal(sweep_group_of(&groups, &made.runs[19]), 7);
+	sweep_group_name(&groups, 7, &name);
+	require_text(&name, "others");
+	sweep_groups_say(&groups, &name);
+	require_text(&name, " Markers tell apart b, c.");
+	made.sweep.parameters[1].name = "max-num-batched-tokens"; /* no room for its name */
+	sweep_groups_find(&groups, &made.sweep);
+	sweep_group_name(&groups, 2, &name);
+	require_text(&name, "3, 2");
+}

@@ -123,6 +123,17 @@ enum status csv_header(struct csv_layout *layout, const struct csv_column *colum
 	return STATUS_OK;
 }
 
+/* Whether a field in quotes is open at the line's end: "" within one is a quote of it. */
+static bool is_broken(const char *line, size_t line_bytes)
+{
+	bool is_open = false;
+
+	for (size_t i = 0; i < line_bytes; i++) {
+		is_open = is_open != (line[i] == '"');
+	}
+	return is_open;
+}
+
 enum status csv_line(const struct csv_layout *layout, const struct source_line *at,
 	const char *line, size_t line_bytes, struct csv_field *values, struct error *error)
 {
@@ -131,7 +142,12 @@ enum status csv_line(const struct csv_layout *layout, const struct source_line *
 
 	if (count != layout->field_count) {
 		return source_line_error(error, at, NULL, line, line_bytes,
-			"%" PRIu32 " values between commas, as in the header", layout->field_count);
+			"%" PRIu32 " values between commas, as in the header%s",
+			layout->field_count,
+			is_broken(line, line_bytes)
+				? "; a field in quotes does not end on its line, and line breaks "
+				  "within fields are not read: leave that column out"
+				: "");
 	}
 	for (uint32_t i = 0; i < layout->column_count; i++) {
 		values[i] = layout->field_of[i] == CSV_ABSENT ? (struct csv_field){"", 0}

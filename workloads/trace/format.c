@@ -80,7 +80,7 @@ const char *trace_format_way_out(const char *line, size_t line_bytes)
 		return "; columns are separated by commas, here by semicolons: tr ';' , makes them "
 		       "commas";
 	}
-	return commas > 0 ? "; quire trace convert --columns reads other CSV logs" : "";
+	return commas > 0 ? csv_way_out(line, line_bytes) : "";
 }
 
 const char *trace_format_word(uint32_t index)

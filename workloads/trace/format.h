@@ -67,6 +67,9 @@ const struct trace_format *trace_format_of_line(const char *line, size_t line_by
 /* "; WHAT TO DO" about a line that is no trace's, which is not empty, or "". */
 const char *trace_format_way_out(const char *line, size_t line_bytes);
 
+/* The same for a line with commas, in format_csv.c: which columns it lacks. */
+const char *csv_way_out(const char *line, size_t line_bytes);
+
 /* The values of --format: "any", then the names; NULL past the end. */
 const char *trace_format_word(uint32_t index);
 

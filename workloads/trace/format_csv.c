@@ -18,8 +18,8 @@
    list below, in which upper and lower case, blanks and punctuation do not count.
 
    Arrival is a calendar time, or a number: seconds, unless unit=ms, us or ns says otherwise or the
-   column's name ends in _ms, _us or _ns. A row without tokens of an answer is a request that
-   failed; it is skipped. */
+   column's name ends in _ms, _us or _ns. A row without tokens of a prompt or an answer, of
+   which the log has 0, NULL or nothing, is a request that failed; it is skipped. */
 
 enum { ROLE_ARRIVAL, ROLE_INPUT, ROLE_OUTPUT, ROLE_COUNT };
 enum { NAME_BYTES = 48, NAMES_MAX = 14 };
@@ -111,18 +111,45 @@ static bool is_common(uint32_t role, const struct csv_field *column)
 	return false;
 }
 
-static bool csv_recognises(const char *line, size_t line_bytes)
+/* Bit of each role of which the line has no common name. */
+static uint32_t lacking_roles(const char *line, size_t line_bytes)
 {
 	struct csv_field fields[CSV_FIELDS_MAX];
 	uint32_t count = line_bytes > 0 && line[0] != '{' ? csv_split(line, line_bytes, fields) : 0;
-	bool is_there[ROLE_COUNT] = {false};
+	uint32_t lacking = (1U << ROLE_COUNT) - 1;
 
 	for (uint32_t i = 0; i < count; i++) {
 		for (uint32_t role = 0; role < ROLE_COUNT; role++) {
-			is_there[role] = is_there[role] || is_common(role, &fields[i]);
+			lacking &= is_common(role, &fields[i]) ? ~(1U << role) : UINT32_MAX;
 		}
 	}
-	return is_there[ROLE_ARRIVAL] && is_there[ROLE_INPUT] && is_there[ROLE_OUTPUT];
+	return lacking;
+}
+
+static bool csv_recognises(const char *line, size_t line_bytes)
+{
+	return lacking_roles(line, line_bytes) == 0;
+}
+
+const char *csv_way_out(const char *line, size_t line_bytes)
+{
+#define NAMED_BY(words, columns)                                                                   \
+	"; no column has a common name of " words ": quire trace convert --columns " columns       \
+	" reads it"
+	static const char *const texts[1 << ROLE_COUNT] = {
+		"",
+		NAMED_BY("the arrival", "arrival=NAME"),
+		NAMED_BY("the input tokens", "input=NAME"),
+		NAMED_BY("arrival or input tokens", "arrival=NAME,input=NAME"),
+		NAMED_BY("the output tokens", "output=NAME"),
+		NAMED_BY("arrival or output tokens", "arrival=NAME,output=NAME"),
+		NAMED_BY("input or output tokens", "input=NAME,output=NAME"),
+		"; quire trace convert --columns arrival=NAME,input=NAME,output=NAME reads other "
+		"CSV logs",
+	};
+#undef NAMED_BY
+
+	return texts[lacking_roles(line, line_bytes)];
 }
 
 /* ---- --columns ---- */
@@ -250,6 +277,22 @@ static void csv_log_close(void *state)
 	free(state);
 }
 
+/* A count of tokens; 0 where the log has none, as of a request that failed. */
+static enum status read_tokens(const struct csv_log *log, uint32_t role,
+	const struct csv_field *values, const struct source_line *at, uint64_t *tokens,
+	struct error *error)
+{
+	char name[NAME_BYTES];
+
+	plain_name(name, values[role].text, values[role].bytes);
+	if (values[role].bytes == 0 || strcmp(name, "null") == 0 || strcmp(name, "none") == 0 ||
+		strcmp(name, "nan") == 0) {
+		*tokens = 0;
+		return STATUS_OK;
+	}
+	return csv_count(at, log->text[role], &values[role], 0, TRACE_LENGTH_MAX, tokens, error);
+}
+
 static enum status csv_log_row(void *state, const struct source_line *at, const char *line,
 	size_t line_bytes, struct trace_row *row, bool *is_skipped, struct error *error)
 {
@@ -277,11 +320,9 @@ static enum status csv_log_row(void *state, const struct source_line *at, const 
 			"or " CALENDAR_TIME_FORM,
 			units[log->unit].name);
 	}
-	TRY(csv_count(at, log->text[ROLE_OUTPUT], &values[ROLE_OUTPUT], 0, TRACE_LENGTH_MAX,
-		&output, error));
-	*is_skipped = output == 0;
-	TRY(csv_count(at, log->text[ROLE_INPUT], &values[ROLE_INPUT], *is_skipped ? 0 : 1,
-		TRACE_LENGTH_MAX, &input, error));
+	TRY(read_tokens(log, ROLE_OUTPUT, values, at, &output, error));
+	TRY(read_tokens(log, ROLE_INPUT, values, at, &input, error));
+	*is_skipped = input == 0 || output == 0;
 	row->input_length = (uint32_t)input;
 	row->output_length = (uint32_t)output;
 	return STATUS_OK;
@@ -290,8 +331,8 @@ static enum status csv_log_row(void *state, const struct source_line *at, const 
 const struct trace_format format_csv = {
 	.name = "csv",
 	.starts_at_first_row = true,
-	.skipped = {"row without output tokens: failures at the source",
-		"rows without output tokens: failures at the source"},
+	.skipped = {"row without input or output tokens: failures at the source",
+		"rows without input or output tokens: failures at the source"},
 	.recognises = csv_recognises,
 	.open = csv_log_open,
 	.close = csv_log_close,

@@ -24,6 +24,7 @@ enum { TABLE_ROWS_ABOUT = 20, GPUS_BYTES = 256 };
 struct cache_request {
 	struct replay_config config; /* how the trace is read, and the model */
 	const char *path, *capacities, *out, *plot;
+	bool is_forced;
 	uint32_t policy; /* enum cache_policy */
 	bool has_policy, wants_json;
 	uint64_t asked[CACHE_CURVE_ASKED_MAX];
@@ -322,6 +323,11 @@ static enum status study(
 	return status;
 }
 
+static enum status refuse_old(const char *path, bool is_forced, struct error *error)
+{
+	return path == NULL ? STATUS_OK : output_file_refuse_old(path, is_forced, error);
+}
+
 static enum status check_request(const struct cache_request *request, struct error *error)
 {
 	if (request->has_policy && request->asked_count == 0) {
@@ -342,7 +348,9 @@ static enum status check_request(const struct cache_request *request, struct err
 			request->out != NULL ? "--out" : "--plot");
 	}
 	TRY(result_names_refuse("--out", request->out, "curve.tsv", error));
-	return result_names_refuse("--plot", request->plot, "curve.svg", error);
+	TRY(result_names_refuse("--plot", request->plot, "curve.svg", error));
+	TRY(refuse_old(request->out, request->is_forced, error));
+	return refuse_old(request->plot, request->is_forced, error);
 }
 
 static enum status run(struct command_line *line, struct error *error)
@@ -394,6 +402,7 @@ static const struct option options[] = {
 		.help = "the whole curve as a table"},
 	{"plot", OPTION_TEXT, REQUEST(plot), .argument = "FILE.svg",
 		.help = "the whole curve as a picture"},
+	{"force", OPTION_FLAG, REQUEST(is_forced), .help = "replace existing files"},
 };
 
 const struct command command_trace_cache = {

@@ -3,6 +3,7 @@
 #include "bench/replay/trace_reading.h"
 #include "engine/base/json.h"
 #include "engine/base/number.h"
+#include "engine/base/output_file.h"
 #include "reports/figures/plot.h"
 #include "reports/results/result_names.h"
 #include "workloads/study/trace_stat.h"
@@ -214,7 +215,7 @@ static enum status add_rows(struct trace_stat *stat, struct trace *trace, struct
 
 struct stat_request {
 	struct replay_config config; /* how the trace is read */
-	bool wants_json;
+	bool wants_json, is_forced;
 	const char *path, *plot;
 };
 
@@ -239,6 +240,9 @@ static enum status run(struct command_line *line, struct error *error)
 
 	request->path = line->positionals[0];
 	TRY(result_names_refuse("--plot", request->plot, "trace.svg", error));
+	if (request->plot != NULL) {
+		TRY(output_file_refuse_old(request->plot, request->is_forced, error));
+	}
 	TRY(trace_reading_open(&trace, request->path, &request->config, error));
 	trace_stat_init(&stat, trace_reading_block_size(trace));
 	enum status status = show(request, &stat, trace, error);
@@ -254,6 +258,8 @@ static const struct option options[] = {
 		.help = "one JSON object instead of a table"},
 	{"plot", OPTION_TEXT, offsetof(struct stat_request, plot), .argument = "FILE.svg",
 		.help = "arrivals over time and the lengths, as a picture"},
+	{"force", OPTION_FLAG, offsetof(struct stat_request, is_forced),
+		.help = "replace an existing file"},
 };
 
 const struct command command_trace_stat = {

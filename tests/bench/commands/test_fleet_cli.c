@@ -539,7 +539,7 @@ static char *told_by(struct process_result result)
 	return result.err;
 }
 
-/* Of groups whose times were never compared with a GPU the first is named, not the first of all. */
+/* Of the groups all profiles are named, and those whose times were never compared with a GPU. */
 Test(fleet_cli, uncalibrated_groups_are_named, .timeout = 60)
 {
 	struct replay_fixture fixture;
@@ -553,8 +553,9 @@ Test(fleet_cli, uncalibrated_groups_are_named, .timeout = 60)
 	struct process_result result = RUN(
 		fixture.trace, "--trace-block-size", "16", "--out", fixture.out, "--fleet", table);
 	require(result.code == 0, "%s", result.err);
-	require(strstr(result.out, "uncalibrated: the times of profile l40s-datasheet were") !=
-			NULL,
+	require(strstr(result.out,
+			"priced by profiles h200-qwen3-0.6b, l40s-datasheet, a100-datasheet\n"
+			"uncalibrated: the times of l40s-datasheet, a100-datasheet were") != NULL,
 		"%s", result.out);
 	process_result_free(&result);
 	replay_fixture_close(&fixture);

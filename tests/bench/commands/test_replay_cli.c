@@ -191,6 +191,55 @@ Test(replay_cli, an_engine_in_the_same_process_pays_for_none)
 	replay_fixture_close(&fixture);
 }
 
+/* A profile may be named that has the steps of another engine than the policy's. Quire's engine
+   runs every policy; vLLM's runs its own alone. */
+Test(replay_cli, whose_steps_a_named_profile_has_is_said)
+{
+	static const struct {
+		const char *gpu, *policy, *note;
+		bool is_calibrated;
+	} cases[] = {
+		{"h200-qwen3-0.6b", "mixed", NULL, true},
+		{"h200-vllm-qwen3-0.6b", "vllm", NULL, true},
+		{"h200", "vllm", NULL, true},
+		{"h200-datasheet", "vllm", NULL, false},
+		{"h200-qwen3-0.6b", "vllm",
+			"steps are priced by h200-qwen3-0.6b: it has the step times of quire's own "
+			"engine, which runs policy vllm too, and not those of vllm",
+			true},
+		{"h200-vllm-qwen3-0.6b", "mixed",
+			"steps are priced by h200-vllm-qwen3-0.6b: it has the step times of vllm, "
+			"which does not run policy mixed",
+			false},
+		{"h100", "mixed",
+			"steps are priced by h100-datasheet: no profile is calibrated for "
+			"qwen3-0.6b on 1 GPU",
+			false},
+	};
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		require_good(RUN_SMALL(fixture.trace, "--policy", cases[i].policy, "--model",
+			"qwen3-0.6b", "--gpu", cases[i].gpu, "--out", fixture.out, "--force"));
+		cJSON *summary = read_summary(fixture.out);
+		const cJSON *note = cJSON_GetObjectItem(summary, SUMMARY_PROFILE_NOTE);
+		const cJSON *calibrated = cJSON_GetObjectItem(summary, SUMMARY_CALIBRATED);
+		require(cJSON_IsTrue(calibrated) == cases[i].is_calibrated,
+			"%s under %s: calibrated", cases[i].gpu, cases[i].policy);
+		if (cases[i].note == NULL) {
+			require(note == NULL, "%s under %s: %s", cases[i].gpu, cases[i].policy,
+				note->valuestring);
+		} else {
+			require(note != NULL && strcmp(note->valuestring, cases[i].note) == 0,
+				"%s under %s: %s", cases[i].gpu, cases[i].policy,
+				note == NULL ? "no note" : note->valuestring);
+		}
+		cJSON_Delete(summary);
+	}
+	replay_fixture_close(&fixture);
+}
+
 Test(replay_cli, help_is_no_failure)
 {
 	struct replay_fixture fixture;

@@ -469,3 +469,26 @@ Test(compare, steps_are_compared_by_name_in_both_directions)
 		close_folders(&folders);
 	}
 }
+
+/* Without limits it is shown, and said above the figures. */
+Test(compare, a_run_that_was_cut_short_is_named_above_the_figures)
+{
+	static const char part[] = "{\"schema\": \"quire-result-2\", \"status\": \"interrupted\", "
+				   "\"result_hash\": \"aa\"}";
+	struct folders folders;
+	char *text = NULL;
+	size_t size = 0;
+
+	enum status status = compare(&folders, SUMMARY("h200", "1", "2", "aa"), NULL, part, NULL);
+	require(status == STATUS_OK, "%s", folders.error.text);
+	FILE *file = open_memstream(&text, &size);
+	comparison_print(&folders.comparison, file);
+	fclose(file);
+	require(strstr(text, "the run of B is interrupted: its figures are of what was done") !=
+			NULL,
+		"%s", text);
+	require(strstr(text, "the run of A") == NULL, "%s", text);
+	free(text);
+	require_equal(exit_code(&folders, NULL), 0);
+	close_folders(&folders);
+}

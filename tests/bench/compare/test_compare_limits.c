@@ -175,8 +175,9 @@ Test(compare_limits, a_line_of_a_file_has_an_end)
 	}
 }
 
-#define SUMMARY(p99, trace)                                                                        \
-	"{\"schema\": \"quire-result-2\", \"config\": {\"gpu\": \"h200\"},\n"                      \
+#define SUMMARY(p99, trace) SUMMARY_OF("complete", p99, trace)
+#define SUMMARY_OF(status, p99, trace)                                                             \
+	"{\"schema\": \"quire-result-2\", \"status\": \"" status "\", \"config\": {},\n"           \
 	" \"trace\": {\"name\": \"t.jsonl\", \"xxh64\": \"" trace "\", \"requests\": 10},\n"       \
 	" \"latency_ms\": {\"ttft\": {\"p99\": " p99 "}}, \"result_hash\": \"aa\"}\n"
 
@@ -220,4 +221,14 @@ Test(compare_limits, the_exit_code_is_the_verdict)
 	require_equal(compared(base, base, "--gate", "hit_rate>=-1pt,ttft.p99<=+5%"), 0);
 	require_equal(compared(base, base, "--gate", "ttft.p98<=+5%"), 2);
 	require_equal(compared(base, base, "--limits", "/nonexistent/limits"), 2);
+}
+
+/* Their figures are of fewer requests, which no limit may take for a better or worse run. */
+Test(compare_limits, a_run_that_was_cut_short_is_not_judged)
+{
+	const char *whole = SUMMARY("100", "00"), *limit = "ttft.p99<=+5%";
+
+	require_equal(compared(whole, SUMMARY_OF("interrupted", "90", "00"), "--gate", limit), 2);
+	require_equal(compared(SUMMARY_OF("interrupted", "110", "00"), whole, "--gate", limit), 2);
+	require_equal(compared(whole, SUMMARY_OF("failed", "90", "00"), "--gate", limit), 2);
 }

@@ -550,17 +550,23 @@ static double number_at(const cJSON *root, const char *section, const char *name
 	return node->valuedouble;
 }
 
+/* It cannot run a program that is instrumented. */
+static bool has_valgrind(void)
+{
+	struct process_result found =
+		shell_run(NULL, "valgrind '" QUIRE_EXECUTABLE "' version >/dev/null");
+	bool is_there = found.code == 0;
+
+	process_result_free(&found);
+	return is_there;
+}
+
 /* Instructions a step and a request are those of the run over its steps and its requests. */
 Test(gate, instructions_are_shared_by_steps_and_by_requests)
 {
 	char folder[TEMPORARY_PATH_BYTES], path[TEMPORARY_PATH_BYTES + 64];
-	/* which cannot run a program that is instrumented */
-	struct process_result found =
-		shell_run(NULL, "valgrind '" QUIRE_EXECUTABLE "' version >/dev/null");
-	bool has_valgrind = found.code == 0;
 
-	process_result_free(&found);
-	if (!has_valgrind) {
+	if (!has_valgrind()) {
 		cr_skip_test("valgrind cannot run the program");
 	}
 	temporary_folder(folder);
@@ -585,6 +591,25 @@ Test(gate, instructions_are_shared_by_steps_and_by_requests)
 		"%g instructions a request, of %g of %g requests", a_request, all, requests);
 	cJSON_Delete(root);
 	free(text);
+	close_folder(folder);
+}
+
+/* valgrind follows no script into the program that this becomes. */
+Test(gate, the_side_whose_instructions_are_not_counted_is_named)
+{
+	char folder[TEMPORARY_PATH_BYTES];
+
+	if (!has_valgrind()) {
+		cr_skip_test("valgrind cannot run the program");
+	}
+	temporary_folder(folder);
+	write_suite(folder, "{\"defaults\": {\"measure\": [\"instructions\"]}, \"cases\": [" SMALL(
+				    "one", "") "]}");
+	shell(folder, "printf '#!/bin/sh\nexec \"%s\" \"$@\"\n' '" QUIRE_EXECUTABLE
+		      "' >other; chmod +x other");
+	require_gate(folder, "--against @/other", 1,
+		WORDS("FAILED",
+			"valgrind counted no instructions of the other program: --against takes"));
 	close_folder(folder);
 }
 

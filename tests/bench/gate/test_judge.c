@@ -99,15 +99,14 @@ static void add_limits(const char *text)
 }
 
 /* Judges, and demands the findings, a line each. */
-static void require_verdict(
-	bool is_same_machine, enum gate_status status, const char *const expected)
+static void require_verdict(bool is_against, enum gate_status status, const char *const expected)
 {
 	struct text found = {0};
 
 	verdict_close(&verdict);
 	memset(&verdict, 0, sizeof(verdict));
 	verdict_note_figures(&verdict, &rules, &value.evidence);
-	judge_case(&verdict, &rules, &base.evidence, &value.evidence, is_same_machine);
+	judge_case(&verdict, &rules, &base.evidence, &value.evidence, is_against);
 	for (uint32_t i = 0; i < verdict.count; i++) {
 		text_format(&found, "%s\n", verdict.findings[i].bytes);
 	}
@@ -125,7 +124,7 @@ Test(judge, nothing_is_compared_with_another_run)
 	value.evidence.trace_xxh64 = "t2";
 	open_summary(&value, "{\"config\": {\"runner\": \"sim\", \"gpu\": \"g\", \"new\": 1}, "
 			     "\"profile_xxh64\": \"bb\"}");
-	require_verdict(true, GATE_INVALID,
+	require_verdict(false, GATE_INVALID,
 		"another trace: its xxh64 is t2, the baseline's is t1\n"
 		"seed is absent, the baseline's is 1\n"
 		"another content of the profile gpu \"g\": its xxh64 is bb, the baseline's is "
@@ -133,50 +132,84 @@ Test(judge, nothing_is_compared_with_another_run)
 	value.evidence.trace_xxh64 = "t1";
 	open_summary(&value, "{\"config\": {\"runner\": \"cuda\", \"gpu\": \"h\", \"seed\": 2}, "
 			     "\"profile_xxh64\": \"bb\"}");
-	require_verdict(true, GATE_INVALID,
+	require_verdict(false, GATE_INVALID,
 		"runner is \"cuda\", the baseline's is \"sim\"\n"
 		"gpu is \"h\", the baseline's is \"g\"\n"
 		"seed is 2, the baseline's is 1\n");
 }
 
+/* With --against no baseline is there, and none can be updated. */
+Test(judge, another_program_is_called_so)
+{
+	add_limits("ttft.p99<=+5%,hit_rate>=-1pt");
+	set(&value, "ttft.p99", 1, (const double[]){3});
+	value.evidence.result_hash = "r2";
+	value.evidence.trail.decisions = 70;
+	value.evidence.trail.step_count = 5;
+	require_verdict(true, GATE_CHANGED,
+		"first other decision in step 4 (5 steps, 4 by the other program)\n"
+		"ttft.p99 is not judged: the other program does not have it\n"
+		"hit_rate>=-1pt is not judged: neither the other program nor this run has the "
+		"figure; the case's own limits can leave it out\n");
+	value.evidence.has_same_decisions = false;
+	set(&base, "ttft.p99", 1, (const double[]){1});
+	value.buckets[0].upper_ns = 2500000;
+	require_verdict(true, GATE_CHANGED,
+		"the runs' decisions differ among themselves, the other program's do not\n"
+		"ttft.p99 1.00\u00a0ms to 3.00\u00a0ms (+200\u00a0%), limit ttft.p99<=+5%\n"
+		"0.0 % of ttft are at most 1.50\u00a0ms, 75.0 % by the other program: the largest "
+		"difference\n"
+		"hit_rate>=-1pt is not judged: neither the other program nor this run has the "
+		"figure; the case's own limits can leave it out\n");
+	value.evidence.trace_xxh64 = "t2";
+	open_summary(&value, "{\"config\": {\"runner\": \"sim\", \"gpu\": \"g\", \"seed\": 2}, "
+			     "\"profile_xxh64\": \"bb\"}");
+	require_verdict(true, GATE_INVALID,
+		"another trace: its xxh64 is t2, the other program's is t1\n"
+		"seed is 2, the other program's is 1\n"
+		"another content of the profile gpu \"g\": its xxh64 is bb, the other program's is "
+		"aa\n");
+}
+
 Test(judge, other_decisions_are_placed)
 {
 	value.evidence.result_hash = "r2";
-	require_verdict(true, GATE_CHANGED,
+	require_verdict(false, GATE_CHANGED,
 		"the counts of every step are equal, the requests in them are not\n");
 	value.evidence.trail.decisions = 70;
 	value.hashes[1] = 1;
-	require_verdict(true, GATE_CHANGED, "first other decision between steps 2 and 3\n");
+	require_verdict(false, GATE_CHANGED, "first other decision between steps 2 and 3\n");
 	value.evidence.trail.step_count = 5;
 	value.hashes[1] = 0;
-	require_verdict(true, GATE_CHANGED,
+	require_verdict(false, GATE_CHANGED,
 		"first other decision in step 4 (5 steps, 4 in the baseline)\n");
 	value.evidence.has_same_decisions = false;
-	require_verdict(true, GATE_CHANGED,
+	require_verdict(false, GATE_CHANGED,
 		"the runs' decisions differ among themselves, the baseline's do not\n");
 	base.evidence.has_same_decisions = false;
-	require_verdict(true, GATE_PASS, "");
+	require_verdict(false, GATE_PASS, "");
 }
 
 /* A figure that only one side has, and one that neither has. */
 Test(judge, limits_on_figures_that_a_side_lacks)
 {
 	add_limits("ttft.p99<=+5%,hit_rate>=-1pt,preemptions<=2");
-	require_verdict(true, GATE_PASS,
+	require_verdict(false, GATE_PASS,
 		"ttft.p99<=+5%, hit_rate>=-1pt, preemptions<=2 are not judged: neither the "
-		"baseline nor this run has the figures\n");
+		"baseline nor this run has the figures; the case's own limits can leave them "
+		"out\n");
 	set(&value, "ttft.p99", 1, (const double[]){3});
-	require_verdict(true, GATE_PASS,
+	require_verdict(false, GATE_PASS,
 		"ttft.p99 is not judged: the baseline does not have it, --update adds it\n"
 		"hit_rate>=-1pt, preemptions<=2 are not judged: neither the baseline nor this run "
-		"has the figures\n");
+		"has the figures; the case's own limits can leave them out\n");
 	require_equal(verdict.figure_count, 1);
 	require(!verdict.figures[0].has_base && verdict.figures[0].value == 3, "%g",
 		verdict.figures[0].value);
 	set(&base, "ttft.p99", 1, (const double[]){3});
 	set(&base, "hit_rate", 1, (const double[]){0.5});
 	set(&value, "preemptions", 1, (const double[]){3});
-	require_verdict(true, GATE_REGRESSED,
+	require_verdict(false, GATE_REGRESSED,
 		"hit_rate 50.0\u00a0% to \u2013, limit hit_rate>=-1pt\n"
 		"preemptions \u2013 to 3, limit preemptions<=2\n");
 }
@@ -187,16 +220,17 @@ Test(judge, a_limit_that_judges_nothing_is_named)
 	add_limits("goodput>=-2%,ttft.p99<=+5%,attained>=0.9,hit_rate>=-1pt");
 	set(&base, "ttft.p99", 1, (const double[]){3});
 	set(&value, "ttft.p99", 1, (const double[]){3});
-	require_verdict(true, GATE_PASS,
+	require_verdict(false, GATE_PASS,
 		"goodput>=-2%, attained>=0.9, hit_rate>=-1pt are not judged: neither the baseline "
 		"nor this run has the figures; goodput needs --slo-ttft-ms, --slo-tpot-ms or "
-		"--slo-e2e-ms\n");
+		"--slo-e2e-ms; the case's own limits can leave them out\n");
 	set(&value, "attained", 1, (const double[]){0.95});
 	set(&base, "hit_rate", 1, (const double[]){0.5});
 	set(&value, "hit_rate", 1, (const double[]){0.5});
-	require_verdict(true, GATE_PASS,
+	require_verdict(false, GATE_PASS,
 		"goodput>=-2% is not judged: neither the baseline nor this run has the figure; "
-		"goodput needs --slo-ttft-ms, --slo-tpot-ms or --slo-e2e-ms\n");
+		"goodput needs --slo-ttft-ms, --slo-tpot-ms or --slo-e2e-ms; the case's own limits "
+		"can leave it out\n");
 	verdict_close(&verdict);
 	verdict.status = GATE_PASS;
 	judge_new_case(&verdict, &rules, &value.evidence);
@@ -205,7 +239,8 @@ Test(judge, a_limit_that_judges_nothing_is_named)
 	cr_assert_str_eq(verdict.findings[0].bytes, "not in the baseline");
 	cr_assert_str_eq(verdict.findings[1].bytes,
 		"goodput>=-2% is not judged: this run does not have the figure; goodput needs "
-		"--slo-ttft-ms, --slo-tpot-ms or --slo-e2e-ms");
+		"--slo-ttft-ms, --slo-tpot-ms or --slo-e2e-ms; the case's own limits can leave it "
+		"out");
 	verdict_close(&verdict);
 	rules.ignores_decisions = true;
 	judge_new_case(&verdict, &rules, &value.evidence);
@@ -225,7 +260,7 @@ Test(judge, another_setting_is_shown_with_its_figures)
 	set(&value, "ttft.p50", 1, (const double[]){4});
 	open_summary(&base, "{\"config\": {\"kv_blocks\": 4498, \"max_num_seqs\": 512}}");
 	open_summary(&value, "{\"config\": {\"kv_blocks\": 4518, \"max_num_seqs\": 4}}");
-	require_verdict(true, GATE_INVALID,
+	require_verdict(false, GATE_INVALID,
 		"max_num_seqs is 4, the baseline's is 512\n"
 		"kv_blocks is 4518, the baseline's is 4498 (a run fills it in where no option "
 		"gives it)\n");
@@ -245,7 +280,7 @@ Test(judge, a_latency_that_moved_is_told_with_its_requests)
 	set(&value, "ttft.p50", 1, (const double[]){0.5});
 	value.buckets[0].count = 1;
 	value.buckets[1].count = 3;
-	require_verdict(true, GATE_REGRESSED,
+	require_verdict(false, GATE_REGRESSED,
 		"ttft.p99 8.00\u00a0ms to 12.0\u00a0ms (+50.0\u00a0%), limit ttft.p99<=+5%\n"
 		"ttft.p50 1.00\u00a0ms to 500\u00a0\u00b5s (\u221250.0\u00a0%), limit "
 		"ttft.p50<=+5%; "
@@ -268,10 +303,10 @@ Test(judge, simulations_of_recorded_runs_are_never_better)
 	add_limits("ttft.p99<=+5%");
 	set(&base, "ttft.p99", 1, (const double[]){8});
 	set(&value, "ttft.p99", 1, (const double[]){4});
-	require_verdict(true, GATE_PASS, "");
+	require_verdict(false, GATE_PASS, "");
 	require(verdict.is_simulation, "no simulation");
 	set(&value, "ttft.p99", 1, (const double[]){12});
-	require_verdict(true, GATE_REGRESSED,
+	require_verdict(false, GATE_REGRESSED,
 		"ttft.p99 8.00\u00a0ms to 12.0\u00a0ms (+50.0\u00a0%), limit ttft.p99<=+5%\n");
 }
 
@@ -295,7 +330,7 @@ static void require_field(const char *name, bool is_of_runner)
 				is_filled_in ? " (a run fills it in where no option gives it)"
 					     : "");
 			bool may = is_of_runner && is_computed == 1;
-			require_verdict(true, may ? GATE_PASS : GATE_INVALID, may ? "" : text);
+			require_verdict(false, may ? GATE_PASS : GATE_INVALID, may ? "" : text);
 		}
 	}
 }
@@ -350,7 +385,7 @@ Test(judge, figures_of_several_runs_are_their_mean)
 		set(&base, "ttft.p99", 3, runs[i / 2]);
 		rules.recorded_count = is_recorded;
 		base.evidence.is_computed = is_recorded == 1;
-		require_verdict(true, GATE_PASS, "");
+		require_verdict(false, GATE_PASS, "");
 		require_equal(verdict.figure_count, 1 + is_recorded);
 		const struct gate_figure *figure = &verdict.figures[0];
 		require(figure->value == 6 && figure->has_base && figure->base == 4, "%g %g",
@@ -370,7 +405,7 @@ Test(judge, the_same_steps_give_the_same_figures)
 	open_summary(&value, "{\"config\": {\"runner\": \"sim\", \"gpu\": \"g\", \"seed\": 1}, "
 			     "\"requests\": {\"rejected\": 3}, \"preemptions\": 4}");
 	value.buckets[1].upper_ns++;
-	require_verdict(true, GATE_REGRESSED,
+	require_verdict(false, GATE_REGRESSED,
 		"the same steps are counted differently: preemptions \u2013 to 4\n"
 		"the same steps are counted differently: rejected 2 to 3\n"
 		"the same steps are counted differently: histogram of ttft\n");
@@ -378,21 +413,21 @@ Test(judge, the_same_steps_give_the_same_figures)
 	/* none and 0 are not the same */
 	open_summary(&value, "{\"config\": {\"runner\": \"sim\", \"gpu\": \"g\", \"seed\": 1}, "
 			     "\"preemptions\": 0}");
-	require_verdict(true, GATE_REGRESSED,
+	require_verdict(false, GATE_REGRESSED,
 		"the same steps are counted differently: preemptions \u2013 to 0\n"
 		"the same steps are counted differently: rejected 2 to \u2013\n");
 	value.evidence.histograms.of[LATENCY_TTFT].values++;
 	open_summary(&value, SUMMARY);
-	require_verdict(true, GATE_REGRESSED,
+	require_verdict(false, GATE_REGRESSED,
 		"the same steps are counted differently: histogram of ttft\n");
 	/* Each value twice: the shares are the same. */
 	value.evidence.histograms.of[LATENCY_TTFT].values = 8;
 	value.buckets[0].count = 6;
 	value.buckets[1].count = 2;
-	require_verdict(true, GATE_REGRESSED,
+	require_verdict(false, GATE_REGRESSED,
 		"the same steps are counted differently: histogram of ttft\n");
 	base.evidence.histograms.is_known = false;
-	require_verdict(true, GATE_PASS, "");
+	require_verdict(false, GATE_PASS, "");
 }
 
 /* Measured runs: the interval of the ratio decides, not the ratio. */
@@ -407,15 +442,15 @@ Test(judge, measured_figures_are_judged_by_their_interval)
 	add_limits("makespan_s<=+5%");
 	set(&base, "makespan_s", RUNS_MAX, near);
 	set(&value, "makespan_s", RUNS_MAX, wide);
-	require_verdict(true, GATE_PASS, "");
+	require_verdict(false, GATE_PASS, "");
 	require(verdict.figures[0].ratio.is_known, "no interval");
 	require(verdict.figures[0].least_seen > 0.275, "%g", verdict.figures[0].least_seen);
 	set(&value, "makespan_s", RUNS_MAX, far);
-	require_verdict(true, GATE_REGRESSED,
+	require_verdict(false, GATE_REGRESSED,
 		"makespan_s 100\u00a0s to 130\u00a0s (+30.0\u00a0%), limit "
 		"makespan_s<=+5%\n");
 	set(&value, "makespan_s", RUNS_MAX, fast);
-	require_verdict(true, GATE_IMPROVED,
+	require_verdict(false, GATE_IMPROVED,
 		"makespan_s 100\u00a0s to 70.0\u00a0s (\u221230.0\u00a0%), limit makespan_s<=+5%; "
 		"better\n");
 }
@@ -450,7 +485,7 @@ Test(judge, requests_of_either_side_widen_the_interval)
 	for (uint32_t uneven = 0; uneven < 3; uneven++) {
 		base.evidence.requests = requests[0][uneven == 1];
 		value.evidence.requests = requests[1][uneven == 2];
-		require_verdict(true, uneven == 0 ? GATE_REGRESSED : GATE_PASS,
+		require_verdict(false, uneven == 0 ? GATE_REGRESSED : GATE_PASS,
 			uneven == 0 ? "ttft.mean 100\u00a0ms to 110\u00a0ms (+10.0\u00a0%), limit "
 				      "ttft.mean<=+5%\n"
 				    : "");
@@ -469,14 +504,14 @@ Test(judge, a_lower_limit_is_judged_by_the_upper_end)
 	add_limits("requests_per_s>=-5%");
 	set(&base, "requests_per_s", RUNS_MAX, near);
 	set(&value, "requests_per_s", RUNS_MAX, wide);
-	require_verdict(true, GATE_PASS, "");
+	require_verdict(false, GATE_PASS, "");
 	const struct gate_figure *figure = &verdict.figures[0];
 	require(figure->ratio.is_known && figure->ratio.high > 1.5, "%g", figure->ratio.high);
 	double least = 0.95 * figure->ratio.ratio / figure->ratio.high - 1;
 	require(figure->least_seen > least - 1e-12 && figure->least_seen < least + 1e-12, "%g",
 		figure->least_seen);
 	set(&value, "requests_per_s", RUNS_MAX, slow);
-	require_verdict(true, GATE_REGRESSED,
+	require_verdict(false, GATE_REGRESSED,
 		"requests_per_s 100 to 70.0 (\u221230.0\u00a0%), limit requests_per_s>=-5%\n");
 }
 
@@ -557,7 +592,7 @@ Test(judge, costs_may_be_all_that_is_judged)
 	require_verdict(true, GATE_REGRESSED, "cpu_ms 2.0 to 3.0 (+52.00 %), limit +3 %\n");
 	/* the means of runs */
 	gate_costs_add(&value.evidence.costs, COST_CPU_TIME, 1);
-	require_verdict(true, GATE_PASS, "");
+	require_verdict(false, GATE_PASS, "");
 }
 
 /* More findings than there is room for continue the last one. */

@@ -967,6 +967,110 @@ Test(plan, a_short_trace_carries_what_a_long_one_does)
 		"%g, %g, %g", load, goodput, cost);
 }
 
+/* Wrong use of a plan names the options that were given, and a misspelt name is wrong use in a grid
+   too. */
+Test(plan, wrong_use_names_what_was_given)
+{
+	static const struct {
+		const char *options, *expected;
+	} cases[] = {
+		{"--concurrency 4", "by default --speedup"},
+		{"--concurrency 4 --vary rate", "--vary rate"},
+		{"--concurrency 4 --target-speedup 2", "--target-speedup"},
+		{"--grid gpu=h200,h2000", "configuration gpu=h2000: gpu 'h2000'"},
+		{"--grid model=qwen3-0.6b,qwen3-9b", "configuration model=qwen3-9b: "},
+		{"--grid kv-blocks=500:4000", "a range is FROM:TO:xFACTOR or FROM:TO:+STEP"},
+	};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = quire(2, "plan " TRACE " --slo-ttft-ms 400 %s", cases[i].options);
+		require(strstr(text, cases[i].expected) != NULL, "%s: %s", cases[i].options, text);
+		free(text);
+	}
+	free(quire(0, "plan " TRACE " --gpu h200-datasheet --slo-ttft-ms 400 --vary concurrency "
+		      "--concurrency 4 --max-requests 50 --replicates 0"));
+}
+
+/* Groups of a fleet have profiles of their own. */
+Test(plan, a_mixed_fleet_names_its_profiles_and_gpus)
+{
+	static const char table[] = "group\treplicas\tgpu\ttensor_parallel_size\r\n"
+				    "a\t1\th200\t2\r\nb\t2\th100\t-\r\n";
+	struct plan_file plan;
+	char path[PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%s/fleet.tsv", folder);
+	file_write(path, table, strlen(table));
+	char *text =
+		quire(0, "plan " TRACE " --slo-ttft-ms 4000 --replicates 0 --precision 0.5 "
+			 "--model qwen3-8b --max-requests 100 --fleet @/fleet.tsv --out @/mix");
+	require(strncmp(text,
+			"3 replicas (4 GPUs) of qwen3-8b on h200-qwen3-8b-tp2, h100-datasheet ",
+			68) == 0,
+		"%s", text);
+	require(strstr(text, "the times of profile h100-datasheet were never compared") != NULL,
+		"%s", text);
+	free(text);
+	open_plan(&plan, "mix");
+	cr_assert_str_eq(plan.configurations[0].profile, "h200-qwen3-8b-tp2, h100-datasheet");
+	plan_file_close(&plan);
+	text = quire(0, "replay " TRACE " --model qwen3-8b --max-requests 100 --fleet @/fleet.tsv "
+			"--out @/mixed");
+	require(strstr(text, "priced by profiles h200-qwen3-8b-tp2, h100-datasheet\n"
+			     "uncalibrated: the times of h100-datasheet were never") != NULL,
+		"%s", text);
+	free(text);
+}
+
+static void write_lengths(const char *ids)
+{
+	struct text text = {0};
+	char path[PATH_BYTES];
+
+	for (uint32_t i = 0; i < 200; i++) {
+		text_format(&text,
+			"{\"timestamp\":%u,\"input_length\":600,\"output_length\":300%s}\n", i * 20,
+			ids);
+	}
+	snprintf(path, sizeof(path), "%s/lengths.jsonl", folder);
+	file_write(path, text.bytes, text.byte_count);
+	text_deinit(&text);
+}
+
+/* A router of prefixes has nothing to go by where the trace has no prompt ids: the answer, be there
+   one or not, says so, and smaller steps are no way out. */
+Test(plan, a_router_without_prompt_ids_is_noted)
+{
+	static const struct {
+		const char *router, *options, *ids;
+		int code;
+		bool is_blind;
+	} cases[] = {
+		{"prefix", "--replicas 2 --slo-tpot-ms 4", "", 0, true},
+		{"prefix", "--vary replicas --slo-tpot-ms 3", "", 1, true},
+		{"least-requests", "--replicas 2 --slo-tpot-ms 4", "", 0, false},
+		{"prefix", "--replicas 2 --slo-tpot-ms 4", ",\"hash_ids\":[7,8]", 0, false},
+	};
+	static const char note[] = "the trace has no prompt ids, by which router prefix";
+	struct plan_file plan;
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		write_lengths(cases[i].ids);
+		char *text = quire(cases[i].code,
+			"plan @/lengths.jsonl --gpu h200-datasheet %s --router %s --replicates 0 "
+			"--out @/router --force",
+			cases[i].options, cases[i].router);
+		open_plan(&plan, "router");
+		require((strstr(plan.answer.router_note, note) != NULL) == cases[i].is_blind,
+			"%u: %s", i, text);
+		require((strstr(text, note) != NULL) == cases[i].is_blind, "%u: %s", i, text);
+		require(!cases[i].is_blind || strstr(plan.answer.binding_text, "smaller") == NULL,
+			"%s", plan.answer.binding_text);
+		plan_file_close(&plan);
+		free(text);
+	}
+}
+
 Test(plan, progress_says_the_time_left)
 {
 	char line[PROGRESS_LINE_BYTES];

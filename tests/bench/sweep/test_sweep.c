@@ -112,6 +112,10 @@ Test(sweep, every_run_is_what_replay_alone_writes)
 	close_fixture(&fixture);
 }
 
+#define VERDICT_NAME(name, text) text,
+static const char *const verdicts[] = {VERDICT_LIST(VERDICT_NAME)};
+#undef VERDICT_NAME
+
 /* Each metric of the table is the number in the run's summary.json. */
 Test(sweep, the_table_has_the_figures_of_the_summaries)
 {
@@ -123,6 +127,8 @@ Test(sweep, the_table_has_the_figures_of_the_summaries)
 	replay_fixture_open(&fixture);
 	quire(&fixture, 0, SWEEP " --out one", "12 of 12");
 	open_sweep(&fixture, "one", path, &sweep);
+	require(sweep.slo_ttft_ms.has_value && sweep.slo_ttft_ms.value == 50, "the SLO");
+	require(!sweep.slo_tpot_ms.has_value && !sweep.slo_e2e_ms.has_value, "the SLO");
 	for (uint32_t i = 0; i < sweep.run_count; i++) {
 		struct json_document document;
 		struct json_object root;
@@ -138,6 +144,11 @@ Test(sweep, the_table_has_the_figures_of_the_summaries)
 					(!found.has_value || found.value == wanted.value),
 				"%s of %s", sweep_metrics[m], sweep.runs[i].name);
 		}
+		const cJSON *load = cJSON_GetObjectItemCaseSensitive(root.node, SUMMARY_LOAD);
+		const char *verdict = cJSON_GetStringValue(
+			cJSON_GetObjectItemCaseSensitive(load, SUMMARY_LOAD_VERDICT));
+		require(strcmp(verdict, verdicts[sweep.runs[i].verdict]) == 0, "%s of %s", verdict,
+			sweep.runs[i].name);
 		json_document_close(&document);
 	}
 	sweep_file_close(&sweep);
@@ -210,11 +221,12 @@ Test(sweep, the_terminal_has_a_line_a_run)
 		"%s", result.out);
 	for (uint32_t i = 0; i < sweep.run_count; i++) {
 		const struct sweep_run *run = &sweep.runs[i];
-		snprintf(line, sizeof(line), "  %9.0f  %9.1f  %11.1f  %11.2f  %9.2f  %9.2f  %9.0f",
-			metric_of(run, "rejected"), metric_of(run, "output_tokens_per_s"),
-			metric_of(run, "ttft.p99"), metric_of(run, "tpot.p99"),
-			100 * metric_of(run, "attained"), 100 * metric_of(run, "hit_rate"),
-			metric_of(run, "preemptions"));
+		snprintf(line, sizeof(line),
+			"  %-10s  %9.0f  %9.1f  %11.1f  %11.2f  %9.2f  %9.2f  %9.0f",
+			verdicts[run->verdict], metric_of(run, "rejected"),
+			metric_of(run, "output_tokens_per_s"), metric_of(run, "ttft.p99"),
+			metric_of(run, "tpot.p99"), 100 * metric_of(run, "attained"),
+			100 * metric_of(run, "hit_rate"), metric_of(run, "preemptions"));
 		const char *found = strstr(result.out, line);
 		require(found != NULL, "no '%s' in %s", line, result.out);
 		const char *rest = found + strlen(line);
@@ -222,6 +234,8 @@ Test(sweep, the_terminal_has_a_line_a_run)
 		require(is_outside || rest[0] == '\n', "behind %s: %s", line, rest);
 		has_outside = has_outside || is_outside;
 	}
+	require_equal(strstr(result.out, "\noverloaded: more arrived") != NULL,
+		sweep_count(&sweep, sweep_is_overloaded) > 0);
 	require(has_outside, "no run has steps outside");
 	require(strstr(result.out, "\noutside: of the step time, on steps unlike") != NULL, "%s",
 		result.out);
@@ -250,14 +264,35 @@ Test(sweep, the_terminal_says_what_runs_rejected)
 		struct process_result result = quire_run_in(fixture.folder, line);
 		bool has_column = strstr(result.out, "   rejected   tokens/s  ") != NULL;
 		require(has_column == cases[i].has_column, "%s: %s", line, result.out);
-		require((strstr(result.out, "max-model-len=200           2  ") != NULL) ==
-				has_column,
+		require((strstr(result.out, "max-model-len=200   stable              2  ") !=
+				NULL) == has_column,
 			"%s: %s", line, result.out);
-		require((strstr(result.out, "max-model-len=4000          0  ") != NULL) ==
-				has_column,
+		require((strstr(result.out, "max-model-len=4000  stable              0  ") !=
+				NULL) == has_column,
 			"%s: %s", line, result.out);
 		process_result_free(&result);
 	}
+	close_fixture(&fixture);
+}
+
+/* One seat serves fewer requests than arrive, 64 serve them all. */
+Test(sweep, the_terminal_says_which_runs_are_overloaded)
+{
+	struct replay_fixture fixture;
+
+	replay_fixture_open(&fixture);
+	run_shell(&fixture, 0,
+		"for i in $(seq 90); do echo '{\"timestamp\": '$((i * 20))', \"input_length\": "
+		"100, "
+		"\"output_length\": 20}'; done >steady.jsonl");
+	struct process_result result = quire_run_in(fixture.folder,
+		"sweep steady.jsonl --gpu h200-datasheet --grid max-num-seqs=1,64 --out one");
+	require(result.code == 0 && strstr(result.out, "max-num-seqs=1   overloaded  ") != NULL &&
+			strstr(result.out, "max-num-seqs=64  stable      ") != NULL &&
+			strstr(result.out, "\noverloaded: more arrived than the engine served") !=
+				NULL,
+		"%s%s", result.out, result.err);
+	process_result_free(&result);
 	close_fixture(&fixture);
 }
 

@@ -362,11 +362,12 @@ static enum verdict naive_header(const struct naive_table *naive)
 	return VERDICT_GOOD;
 }
 
-/* One line; its end is no part of it. */
+/* One line; its end is no part of it, nor a carriage return before that. */
 static enum verdict naive_line(struct naive_table *naive, const char *bytes, size_t count)
 {
 	uint32_t column = 0, length = 0;
 
+	count -= count > 0 && bytes[count - 1] == '\r';
 	for (size_t i = 0; i < count; i++) {
 		if (bytes[i] == '\0' || bytes[i] == '\r') {
 			return VERDICT_BYTE;

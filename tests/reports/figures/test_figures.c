@@ -566,10 +566,10 @@ Test(figures, the_legend_of_a_cache_is_above_its_axis)
 	temporary_folder(folder);
 	snprintf(out, sizeof(out), "%s/cache.svg", folder);
 	for (uint32_t last = 6; last <= 7; last++) {
-		size_t used = (size_t)sprintf(rows, "series\ttokens\tpercent\n");
+		size_t used = (size_t)sprintf(rows, "series\ttokens\tpercent\tgroup\n");
 		for (uint32_t k = 1; k <= last; k++) {
-			used += (size_t)sprintf(
-				rows + used, "%u\t100\t%u\n%u\t900\t50\n", k, 5 * k, k);
+			used += (size_t)sprintf(rows + used, "%u\t100\t%u\t%u\n%u\t900\t50\t%u\n",
+				k, 5 * k, k > 5, k, k > 5);
 		}
 		temporary_write(folder, "cache.tsv", rows, table);
 		require_equal(run_script_with("sweep_cache.gp", "", out, arguments, 1), 0);

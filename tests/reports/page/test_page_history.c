@@ -524,7 +524,10 @@ Test(page_history, what_is_no_history_has_no_page)
 	temporary_write(folder, "h.jsonl", "", NULL);
 	require_refusal(paths, 1, out, STATUS_INPUT, "h.jsonl: found no line, expected");
 	temporary_write(folder, "h.jsonl", "{}\n", NULL);
-	require_refusal(paths, 1, out, STATUS_INPUT, "h.jsonl:1: field commit: ");
+	require_refusal(paths, 1, out, STATUS_INPUT,
+		"h.jsonl:1: found no line of quire gate --history; quire report takes folders of");
+	temporary_write(folder, "h.jsonl", "time,tokens\n", NULL);
+	require_refusal(paths, 1, out, STATUS_INPUT, "; quire report takes folders of");
 	require(access(out, F_OK) != 0, "a page was written");
 	free(before);
 	free(after);

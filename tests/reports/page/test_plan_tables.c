@@ -95,6 +95,7 @@ static void draw_answer(struct prop *prop, struct plan_answer *answer)
 	answer->why_not_more = prop_chance(prop, 1, 2) ? "it fails" : "";
 	answer->short_trace = prop_chance(prop, 1, 2) ? "2 s" : "";
 	answer->early_turns = prop_chance(prop, 1, 2) ? "half" : "";
+	answer->router_note = prop_chance(prop, 1, 2) ? "no ids" : "";
 	answer->stretch_count = prop_range(prop, 0, 2);
 	for (uint32_t i = 0; i < answer->stretch_count; i++) {
 		bool is_wide = prop_chance(prop, 2, 3);
@@ -592,6 +593,8 @@ static void require_reasons(const struct plan_answer *answer, const char *page)
 		answer->short_trace[0] != '\0');
 	require_equal(occurrences(page, "<li>Sessions are squeezed: half</li>"),
 		answer->early_turns[0] != '\0');
+	require_equal(occurrences(page, "<li>The router has nothing to go by: no ids</li>"),
+		answer->router_note[0] != '\0');
 	require_equal(occurrences(page, "One request at a time, "), is_alone);
 	require_equal(occurrences(page, "no number of GPUs helps"),
 		is_alone && answer->alone.misses.value > 0);

@@ -55,6 +55,8 @@ static void draw_run(struct prop *prop, struct drawn_sweep *drawn, uint32_t inde
 	if (run->status == SWEEP_RUN_COMPLETE) {
 		run->kv_blocks = draw_value(prop);
 		run->gpus = draw_value(prop);
+		run->verdict = (enum verdict)prop_below(prop, 4);
+		run->is_calibrated = prop_chance(prop, 1, 2);
 	}
 }
 
@@ -63,12 +65,15 @@ static void draw_sweep(struct prop *prop, struct drawn_sweep *drawn)
 	struct sweep_file *sweep = &drawn->sweep;
 	uint32_t hidden = (uint32_t)prop_below(prop, 12); /* metrics that no run has */
 
+	bool has_slo = prop_chance(prop, 1, 2);
+
 	memset(drawn, 0, sizeof(*drawn));
 	*sweep = (struct sweep_file){.directory = "sweep",
-		.is_calibrated = prop_chance(prop, 1, 2),
 		.trace_name = "chat",
 		.trace_requests = draw_value(prop),
 		.parameter_count = prop_range(prop, 1, PARAMETERS_MOST),
+		.slo_ttft_ms = {has_slo, 20},
+		.slo_e2e_ms = {has_slo, 1500},
 		.run_count = prop_range(prop, 1, RUNS_MOST),
 		.runs = drawn->runs};
 	for (uint32_t i = 0; i < sweep->parameter_count; i++) {
@@ -102,14 +107,45 @@ static double rejected_by(const struct sweep_run *run)
 	return 0;
 }
 
+/* What an overloaded run has of single requests only says how long the trace is. */
+static bool is_of_requests(uint32_t metric)
+{
+	const char *name = sweep_metrics[metric];
+
+	return strstr(name, ".p") != NULL || strcmp(name, "goodput") == 0 ||
+	       strcmp(name, "attained") == 0;
+}
+
+static bool keeps_up(const struct sweep_run *run)
+{
+	return run->verdict == VERDICT_STABLE || run->verdict == VERDICT_BACKLOGGED;
+}
+
+/* Whether a run of those that rejected as few keeps up. */
+static bool one_keeps_up(const struct sweep_file *sweep, double rejected)
+{
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		const struct sweep_run *run = &sweep->runs[i];
+		if (run->status == SWEEP_RUN_COMPLETE && rejected_by(run) <= rejected &&
+			keeps_up(run)) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Whether no run rejected fewer requests, and no other of those that rejected as few is better,
-   where better is said of the metric. */
+   where better is said of the metric. Where one of them keeps up only such runs count. */
 static bool is_best(const struct sweep_file *sweep, uint32_t run, uint32_t metric)
 {
 	int better = metric_find(sweep_metrics[metric])->better;
 	const struct result_value *own = &sweep->runs[run].metrics[metric];
 	double rejected = rejected_by(&sweep->runs[run]);
+	bool must_keep_up = one_keeps_up(sweep, rejected);
 
+	if (must_keep_up ? !keeps_up(&sweep->runs[run]) : is_of_requests(metric)) {
+		return false;
+	}
 	for (uint32_t i = 0; i < sweep->run_count; i++) {
 		const struct result_value *other = &sweep->runs[i].metrics[metric];
 		if (sweep->runs[i].status != SWEEP_RUN_COMPLETE) {
@@ -117,6 +153,7 @@ static bool is_best(const struct sweep_file *sweep, uint32_t run, uint32_t metri
 		}
 		if (rejected_by(&sweep->runs[i]) < rejected ||
 			(rejected_by(&sweep->runs[i]) <= rejected && other->has_value &&
+				(!must_keep_up || keeps_up(&sweep->runs[i])) &&
 				(other->value - own->value) * better > 0)) {
 			return false;
 		}
@@ -142,6 +179,23 @@ static void require_value(const struct shown_table *table, const char *title,
 	text_add_number(&text, format, value.has_value, value.value);
 	shown_table_require(table, title, text.bytes);
 	text_deinit(&text);
+}
+
+/* How many complete runs are calibrated, or are not. */
+static uint32_t calibrated_count(const struct sweep_file *sweep, bool is_calibrated)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		const struct sweep_run *run = &sweep->runs[i];
+		count += run->status == SWEEP_RUN_COMPLETE && run->is_calibrated == is_calibrated;
+	}
+	return count;
+}
+
+static bool is_mixed(const struct sweep_file *sweep)
+{
+	return calibrated_count(sweep, true) > 0 && calibrated_count(sweep, false) > 0;
 }
 
 static void require_run(
@@ -176,11 +230,21 @@ static void require_run(
 			require(is_green == is_best(sweep, index, i), "%s of run %u is %s",
 				metric->name, index, is_green ? "green" : "not green");
 			bool is_red = strstr(table->row.tags[column], "worse") != NULL;
-			require_equal(is_red, is_of_rejected(i) && run->metrics[i].value > 0);
+			bool is_outside = strcmp(sweep_metrics[i], "outside_time") == 0;
+			require_equal(is_red, (is_of_rejected(i) && run->metrics[i].value > 0) ||
+						      (is_outside && run->metrics[i].value > 0.05));
 		}
 	}
 	if (run->status == SWEEP_RUN_COMPLETE) {
 		require_equal(table->row.count, table->titles.count);
+		static const char *const verdicts[] = {
+			"stable", "backlogged", "overloaded", "unserved"};
+		shown_table_require(table, "Verdict", verdicts[run->verdict]);
+		const char *tag = table->row.tags[shown_table_column(table, "Verdict")];
+		require_equal(strstr(tag, "worse") != NULL, !keeps_up(run));
+		if (is_mixed(sweep)) {
+			shown_table_require(table, "Calibrated", run->is_calibrated ? "yes" : "no");
+		}
 		require_value(table, "KV blocks", NUMBER_COUNT, run->kv_blocks);
 		require_value(table, "GPUs", NUMBER_COUNT, run->gpus);
 	}
@@ -226,7 +290,29 @@ static void require_counts(const struct sweep_file *sweep, const char *page)
 		missing == 1 ? "is" : "are");
 	require_equal(occurrences(page, text), missing > 0);
 	require_equal(occurrences(page, " missing; the same"), missing > 0);
-	require_equal(occurrences(page, "class=\"caution"), sweep->is_calibrated ? 0 : 1);
+	uint32_t uncalibrated = calibrated_count(sweep, false), overloaded = 0;
+	for (uint32_t i = 0; i < sweep->run_count; i++) {
+		overloaded += sweep->runs[i].status == SWEEP_RUN_COMPLETE &&
+			      sweep->runs[i].verdict == VERDICT_OVERLOADED;
+	}
+	snprintf(text, sizeof(text), "uncalibrated</span> %u of %u %s, marked", uncalibrated,
+		sweep->run_count, runs);
+	require_equal(occurrences(page, text), is_mixed(sweep));
+	require_equal(occurrences(page, "uncalibrated</span> The times"),
+		uncalibrated > 0 && !is_mixed(sweep));
+	snprintf(text, sizeof(text), "overloaded</span> %u of %u %s.", overloaded, sweep->run_count,
+		runs);
+	require_equal(occurrences(page, text), overloaded > 0);
+	require_equal(occurrences(page, "class=\"caution"), (uncalibrated > 0) + (overloaded > 0));
+	struct text slo = {0};
+	text_add(&slo, "; SLO: TTFT ");
+	text_add_number(&slo, NUMBER_TIME_MS, true, 20);
+	text_add(&slo, ", E2E ");
+	text_add_number(&slo, NUMBER_TIME_MS, true, 1500);
+	text_add(&slo, "</p>");
+	require_equal(occurrences(page, slo.bytes), sweep->slo_ttft_ms.has_value);
+	text_deinit(&slo);
+	require_equal(occurrences(page, "SLO:"), sweep->slo_ttft_ms.has_value);
 }
 
 static void body_sweep(struct prop *prop, const void *context)
@@ -250,7 +336,8 @@ static void body_sweep(struct prop *prop, const void *context)
 		shown += is_shown(&drawn.sweep, i);
 	}
 	require_order(&drawn.sweep, &table);
-	require_equal(table.titles.count, drawn.sweep.parameter_count + shown + 3);
+	require_equal(table.titles.count,
+		drawn.sweep.parameter_count + shown + 4 + is_mixed(&drawn.sweep));
 	for (; shown_table_next(&table); rows++) {
 		require(rows < drawn.sweep.run_count, "more rows than runs");
 		require_run(&drawn.sweep, rows, &table);
@@ -283,7 +370,6 @@ Test(sweep_table, runs_beyond_the_memory_are_named_by_gpu_and_blocks)
 		struct text page = {0}, expected = {0};
 		struct error error = {0};
 		struct sweep_file sweep = {.directory = "sweep",
-			.is_calibrated = true,
 			.trace_name = "chat",
 			.parameter_count = 1,
 			.parameters = {seed},
@@ -295,6 +381,7 @@ Test(sweep_table, runs_beyond_the_memory_are_named_by_gpu_and_blocks)
 			runs[i] = (struct sweep_run){.name = "run",
 				.message = "",
 				.status = SWEEP_RUN_COMPLETE,
+				.is_calibrated = true,
 				.gpu = gpus[kind % 2],
 				.is_beyond_memory = i < RUNS - 1,
 				.kv_blocks = {true, 9000 + kind / 2},

@@ -215,6 +215,7 @@ Test(history_file, what_is_no_history_is_refused)
 		{LINE("") "\n", "h.jsonl:2: found no valid JSON"},
 		{LINE("") "{\"commit\": \"a\"", "h.jsonl:2: found no valid JSON"},
 		{"[]\n", "h.jsonl:1: "},
+		{"{\"timestamp\": 0}\n", "h.jsonl:1: found no line of quire gate --history"},
 		{"{\"date\": \"d\", \"cases\": {}}\n", "h.jsonl:1: field commit: "},
 		{"{\"commit\": 7, \"date\": \"d\", \"cases\": {}}\n", "h.jsonl:1: field commit: "},
 		{"{\"commit\": \"a\", \"date\": \"d\", \"cases\": []}\n", "field cases: "},

@@ -244,6 +244,7 @@ static void draw_answer(struct prop *prop, struct plan_answer *answer)
 #undef DRAW_VALUE
 	answer->short_trace = draw_words(prop);
 	answer->early_turns = draw_words(prop);
+	answer->router_note = draw_words(prop);
 	answer->stretch_count = prop_range(prop, 0, PLAN_STRETCHES_MAX);
 	for (uint32_t i = 0; i < answer->stretch_count; i++) {
 		double from = (double)prop_below(prop, 100) / 8;
@@ -284,6 +285,7 @@ static void require_answer(const struct plan_answer *found, const struct plan_an
 #undef REQUIRE_VALUE
 	require_text("short_trace", found->short_trace, expected->short_trace);
 	require_text("early_turns", found->early_turns, expected->early_turns);
+	require_text("router_note", found->router_note, expected->router_note);
 	require_equal(found->stretch_count, expected->stretch_count);
 	for (uint32_t i = 0; i < expected->stretch_count; i++) {
 		require(found->stretches[i].from == expected->stretches[i].from &&
@@ -472,7 +474,7 @@ Test(plan_file, a_bad_plan_is_refused_in_one_line)
 	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t-1\t", "0 to 1e+13 or -");
 	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t0x1\t", "0 to 1e+13 or -");
 	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t2e13\t", "0 to 1e+13 or -");
-	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t", "31 columns");
+	require_refused("plan.tsv", "\tfirst\t0\t", "\tfirst\t", "32 columns");
 }
 
 Test(plan_file, configurations_have_names_of_their_own)
