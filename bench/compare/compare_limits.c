@@ -1,6 +1,7 @@
 #include "bench/compare/compare_limits.h"
 
 #include "engine/base/input_file.h"
+#include "engine/base/text.h"
 #include "reports/results/result_tables.h"
 
 #include <math.h>
@@ -67,7 +68,7 @@ static enum status add_lines(
 			return error_set(error, STATUS_INPUT, "%s: a line of over %d bytes", name,
 				LINE_BYTES_MAX);
 		}
-		char *text = trimmed(line);
+		char *text = trimmed(line + (number == 1 ? text_order_mark(line, bytes) : 0));
 		if (text[0] != '\0' && limit_list_add(list, name, text, error) != STATUS_OK) {
 			error->status = STATUS_INPUT;
 			return STATUS_INPUT;

@@ -135,7 +135,12 @@ static bool read_line(struct table_reader *table, size_t *bytes, struct error *e
 	}
 	table->line_number++;
 	*bytes = (size_t)length;
-	if (table->line[*bytes - 1] == '\n') {
+	size_t mark = table->line_number == 1 ? text_order_mark(table->line, *bytes) : 0;
+	if (mark > 0) {
+		*bytes -= mark;
+		memmove(table->line, table->line + mark, *bytes + 1);
+	}
+	if (*bytes > 0 && table->line[*bytes - 1] == '\n') {
 		table->line[--*bytes] = '\0';
 	}
 	if (memchr(table->line, '\0', *bytes) != NULL) {

@@ -49,8 +49,9 @@ void table_end_row(struct table_writer *table);
 
 /* ---- reading ---- */
 
-/* Reads one row at a time, so memory does not depend on the table's length. Refused with file and
-   line: an empty file, a zero byte, a carriage return, a duplicate column, more than
+/* Reads one row at a time, so memory does not depend on the table's length. A UTF-8 byte order mark
+   at the start and a carriage return at the end of a line are no part of it. Refused with file and
+   line: an empty file, a zero byte, another carriage return, a duplicate column, more than
    TABLE_COLUMNS_MAX columns, a row with another number of cells than the header. A first line that
    does not end within TABLE_FIRST_LINE_BYTES_MAX is refused before it is read to its end: what is
    no table may be one line of gigabytes. */

@@ -90,6 +90,14 @@ static bool is_control(const char *string)
 	return *bytes < 0x20 || *bytes == 0x7f || (bytes[0] == 0xc2 && bytes[1] < 0xa0);
 }
 
+size_t text_order_mark(const char *bytes, size_t count)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+	const size_t size = sizeof(mark) - 1;
+
+	return count >= size && memcmp(bytes, mark, size) == 0 ? size : 0;
+}
+
 void text_make_printable(char *string)
 {
 	while (*string != '\0') {

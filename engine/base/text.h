@@ -21,6 +21,10 @@ void text_add_bytes(struct text *text, const char *bytes, size_t byte_count);
 /* As printf() writes it, of any length. No argument may be the text's own bytes. */
 void text_format(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Bytes of the UTF-8 byte order mark with which `bytes` begin: 3 or 0. Some editors write one at
+   the start of a file, of which it is no part. */
+size_t text_order_mark(const char *bytes, size_t count);
+
 /* Replaces in place what a terminal might obey or cannot show: line breaks and tabs by a space,
    other control characters (C0, DEL, C1, so escape sequences too) and invalid UTF-8 by a `?` for
    each byte. For every text from outside that is printed; error_set() does it for errors. */

@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/memory.h"
+#include "engine/base/text.h"
 #include "workloads/trace/byte_source.h"
 #include "workloads/trace/source_line.h"
 
@@ -118,10 +119,9 @@ enum status line_reader_next(
 	char *text = reader->buffer + reader->start;
 	reader->start += bytes + (reader->start + bytes < reader->end);
 	reader->line++;
-	if (reader->line == 1 && bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
-		text += 3;
-		bytes -= 3;
-	}
+	size_t mark = reader->line == 1 ? text_order_mark(text, bytes) : 0;
+	text += mark;
+	bytes -= mark;
 	if (bytes > 0 && text[bytes - 1] == '\r') {
 		bytes--;
 	}

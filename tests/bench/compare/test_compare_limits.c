@@ -157,6 +157,9 @@ Test(compare_limits, a_file_has_limits_and_remarks)
 			   "hit_rate>=-1pt",
 		NULL);
 	require_file_error("ttft.p99<=+5%\r\nhit_rate>=-1pt\r\n", NULL);
+	require_file_error("\xef\xbb\xbfttft.p99<=+5%\n", NULL);
+	require_file_error(
+		"ttft.p99<=+5%\n\xef\xbb\xbfhit_rate>=-1pt\n", "limits:2: found no metric");
 	require_file_error("ttft.p99<=+5%\nhits>=3\n", "limits:2: found no metric 'hits'");
 	require_file_error("# nothing\n", "found no limit");
 }

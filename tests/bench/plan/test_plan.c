@@ -1611,7 +1611,7 @@ Test(plan, names_the_profile_of_each_configuration)
 Test(plan, names_each_profile_of_a_fleet_once)
 {
 	static const char *const names[] = {
-		"my-profile.json", "profile.json", "profile.json2.json"};
+		"my-profile.json", "profile.json2.json", "profile.json"};
 	struct text table = {0};
 	struct plan_file plan;
 	char path[PATH_BYTES];
@@ -1629,12 +1629,12 @@ Test(plan, names_each_profile_of_a_fleet_once)
 	file_write(path, table.bytes, table.byte_count);
 	char *said = quire(0, "plan " TRACE " --max-requests 50 --slo-ttft-ms 2000 --replicates 0 "
 			      "--router round-robin --fleet @/fleet.tsv --out @/f");
-	require(strstr(said, "on my-profile.json, profile.json, profile.json2.json carry") != NULL,
+	require(strstr(said, "on my-profile.json, profile.json2.json, profile.json carry") != NULL,
 		"%s", said);
 	free(said);
 	open_plan(&plan, "f");
 	cr_assert_str_eq(plan.configurations[0].profile,
-		"my-profile.json, profile.json, profile.json2.json");
+		"my-profile.json, profile.json2.json, profile.json");
 	require(plan.configurations[0].gpus == 1, "%g GPUs", plan.configurations[0].gpus);
 	for (uint64_t i = 0; i < plan.probe_count; i++) { /* one request at a time has it, too */
 		require(strstr(plan.probes[i].options, "--router round-robin") != NULL, "%s",

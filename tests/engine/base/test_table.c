@@ -392,6 +392,10 @@ static enum verdict naive_line(struct naive_table *naive, const char *bytes, siz
 static void naive_read(struct naive_table *naive, const char *bytes, size_t count)
 {
 	memset(naive, 0, sizeof(*naive));
+	if (count >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0) {
+		bytes += 3;
+		count -= 3;
+	}
 	naive->verdict = count == 0 ? VERDICT_EMPTY : VERDICT_GOOD;
 	naive->line = count == 0;
 	for (size_t start = 0; start < count && naive->verdict == VERDICT_GOOD;) {
@@ -434,7 +438,8 @@ static void body_reader(struct prop *prop, const void *context)
 
 	/* Mostly a table with a header, then some bytes changed to any others. */
 	if (!prop_chance(prop, 1, 4)) {
-		used = (uint32_t)sprintf(bytes, "x%s\n",
+		used = (uint32_t)sprintf(bytes, "%sx%s\n",
+			prop_chance(prop, 1, 8) ? "\xef\xbb\xbf" : "",
 			width == 0   ? ""
 			: width == 1 ? "\ty"
 				     : "\ty\tz");

@@ -719,7 +719,8 @@ Test(trace, refuses_files_that_are_not_traces)
 		formats);
 	require_refused((struct bytes)TEXT("{\"a\":1,\"b\":2}\n"), any, expected);
 	snprintf(expected, sizeof(expected),
-		"bad:1: found a,b, %s; quire trace convert --columns reads other CSV logs",
+		"bad:1: found a,b, %s; quire trace convert --columns "
+		"arrival=NAME,input=NAME,output=NAME reads other CSV logs",
 		formats);
 	require_refused((struct bytes)TEXT("a,b\n"), any, expected);
 	snprintf(expected, sizeof(expected),
@@ -1094,7 +1095,8 @@ Test(trace, refuses_bad_values_of_csv)
 		{TEXT(BURST "1,a,0,1,6,x\n"), "bad:2: Request tokens: found 0, " LENGTH},
 		{TEXT(BURST "1,\"a,5,1,6,x\n"),
 			"bad:2: found 1,\"a,5,1,6,x, expected 6 values between commas, as in the "
-			"header"},
+			"header; a field in quotes does not end on its line, and line breaks "
+			"within fields are not read: leave that column out"},
 	};
 
 	require_all_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
