@@ -329,8 +329,7 @@ static void write_readings(struct drawn_sweep *drawn)
 	}
 	text_add(&drawn->cache_reading,
 		rejects ? " Runs that rejected requests, which have a ring, count only those that "
-			  "they "
-			  "took: they may lie above the optimum, which counts all."
+			  "they took: they may lie above the optimum, which counts all."
 			: "");
 }
 

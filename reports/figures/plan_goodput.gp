@@ -13,7 +13,8 @@ if (x_points == 0) {
 	exit
 }
 what = exists("has_slo") && !has_slo ? "finished" : "within the SLO"
-carried(unused) = column("demand") > 1 ? 1 / column("demand") : 1
+has_demand(unused) = column("demand") == column("demand")
+carried(unused) = has_demand(0) && column("demand") > 1 ? 1 / column("demand") : 1
 goodput(unused) = column("offered_requests_per_s") == column("offered_requests_per_s") ? \
 	column("offered_requests_per_s") * column("attained") * carried(0) : \
 	column("goodput_requests_per_s")

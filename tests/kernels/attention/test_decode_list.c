@@ -509,6 +509,7 @@ Test(decode_list, the_cost_model_knows_when_splits_are_shared)
 		for (uint32_t j = 0; j < 8; j++) {
 			uint32_t splits = DECODE_LONG + j % 2;
 			const struct step_counts counts = {.shared_tokens = tokens[j / 2],
+				.decode_context_tokens = 2000000,
 				.decode_longest_context = (uint64_t)splits * DECODE_SPLIT};
 			require(operation_shares(&rule, &counts) ==
 					decode_list_may_share(&list, tokens[j / 2], splits),

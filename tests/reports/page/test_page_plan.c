@@ -253,7 +253,7 @@ Test(page_plan, a_sweep_is_drawn_by_its_parameters)
 }
 
 /* Runs of 256 and 512 blocks rejected 36 and 67 of 2,200 requests (made_plan.c); the cache's figure
-   draws them hollow. */
+   gives them a ring. */
 Test(page_plan, a_sweep_says_which_runs_rejected_requests)
 {
 	struct made_sweep made = {.parameters = 1, .values = 2, .has_cache = true};
@@ -261,8 +261,8 @@ Test(page_plan, a_sweep_says_which_runs_rejected_requests)
 
 	require_has(page, "since only what they took counts: r0000 (1.6 %), r0001 (3.0 %). A ring "
 			  "marks them.");
-	require_has(page, "Runs that rejected requests, drawn hollow, count only those that they "
-			  "took: they may lie above the optimum");
+	require_has(page, "Runs that rejected requests, which have a ring, count only those that "
+			  "they took: they may lie above the optimum");
 	require_has(page, ">rejecting runs<");
 	free(page);
 }
