@@ -13,9 +13,10 @@ if (x_points == 0) {
 	exit
 }
 what = exists("has_slo") && !has_slo ? "finished" : "within the SLO"
-has_demand(unused) = column("demand") == column("demand")
-carried(unused) = has_demand(0) && column("demand") > 1 ? 1 / column("demand") : 1
-goodput(unused) = column("offered_requests_per_s") == column("offered_requests_per_s") ? \
+# A column without a value is not to be read: column() of it takes the whole point away.
+known(name) = stringcolumn(name) ne "-"
+carried(unused) = known("demand") && column("demand") > 1 ? 1 / column("demand") : 1
+goodput(unused) = known("offered_requests_per_s") ? \
 	column("offered_requests_per_s") * column("attained") * carried(0) : \
 	column("goodput_requests_per_s")
 of(name) = x_of(0) == x_of(0) ? column(name) : NaN

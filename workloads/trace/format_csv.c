@@ -136,6 +136,8 @@ const char *csv_way_out(const char *line, size_t line_bytes)
 #define NAMED_BY(words, columns)                                                                   \
 	"; no column has a common name of " words ": quire trace convert --columns " columns       \
 	" reads it"
+	static const char other_logs[] = "; quire trace convert --columns "
+					 "arrival=NAME,input=NAME,output=NAME reads other CSV logs";
 	static const char *const texts[1 << ROLE_COUNT] = {
 		"",
 		NAMED_BY("the arrival", "arrival=NAME"),
@@ -144,8 +146,7 @@ const char *csv_way_out(const char *line, size_t line_bytes)
 		NAMED_BY("the output tokens", "output=NAME"),
 		NAMED_BY("arrival or output tokens", "arrival=NAME,output=NAME"),
 		NAMED_BY("input or output tokens", "input=NAME,output=NAME"),
-		"; quire trace convert --columns arrival=NAME,input=NAME,output=NAME reads other "
-		"CSV logs",
+		other_logs,
 	};
 #undef NAMED_BY
 
