@@ -26,6 +26,7 @@
 	X(prefill_attention_pairs) /* sum over prefill tokens of the tokens each attends to */     \
 	X(prefill_longest_context) /* most of them, of one prefill token */                        \
 	X(prefill_context_tokens)  /* sum over prefill rows of what their last token attends to */ \
+	X(prefill_shared_tokens)   /* of these, saved by blocks that several prefill rows hold */  \
 	X(prefill_tiles)	   /* of at most PREFILL_TILE tokens of a prefill row */           \
 	X(prefill_tile_keys)	   /* sum over these of the tokens their last one attends to */    \
 	X(prefill_chain_keys)	   /* of the longest chain of tiles; 0: not known */               \
@@ -34,7 +35,7 @@
 	X(running)		   /* sequences running, placed or not, after scheduling */        \
 	X(waiting)		   /* sequences waiting in the engine after scheduling */          \
 	X(used_blocks)                                                                             \
-	X(shared_tokens)      /* saved by blocks that several running sequences hold */            \
+	X(shared_tokens)      /* saved by blocks that several decode rows hold */                  \
 	X(reread_tokens)      /* of a block that k of them hold, (k - 1) / k of its tokens */      \
 	X(repeat_tokens)      /* of such a block, its tokens times block_repeats() */              \
 	X(cached_free_blocks) /* free blocks whose content can still be found */                   \

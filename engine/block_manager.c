@@ -156,28 +156,6 @@ static inline void free_join(struct block_manager *manager, uint32_t id)
 	}
 }
 
-/* Whether `references` fill their readings of a block, so that one more needs another. */
-static inline bool fill_readings(const struct block_manager *manager, uint32_t references)
-{
-	return manager->readers > 0 && references % manager->readers == 0;
-}
-
-/* One reference more than `references`, which are 1 or more. */
-static inline void count_sharer(struct block_manager *manager, uint32_t references)
-{
-	manager->shared_count++;
-	manager->reread_parts += block_reread_part(references + 1) - block_reread_part(references);
-	manager->repeat_count += fill_readings(manager, references);
-}
-
-/* Undoes count_sharer(). */
-static inline void discount_sharer(struct block_manager *manager, uint32_t references)
-{
-	manager->shared_count--;
-	manager->reread_parts -= block_reread_part(references + 1) - block_reread_part(references);
-	manager->repeat_count -= fill_readings(manager, references);
-}
-
 static inline void free_leave(struct block_manager *manager, uint32_t id)
 {
 	if (manager->pile == NULL || manager->places[id].index == BLOCK_NONE) {
@@ -393,9 +371,6 @@ void block_manager_share(struct block_manager *manager, uint32_t id)
 		manager->cached_free_count -= block->is_indexed;
 		free_leave(manager, id);
 	}
-	if (block->reference_count > 0) {
-		count_sharer(manager, block->reference_count);
-	}
 	block->reference_count++;
 	manager->version++;
 }
@@ -408,7 +383,6 @@ static inline void release(struct block_manager *manager, uint32_t id)
 	block->reference_count--;
 	manager->version++;
 	if (block->reference_count > 0) {
-		discount_sharer(manager, block->reference_count);
 		return;
 	}
 	free_join(manager, id);
@@ -605,7 +579,6 @@ static void release_to_tail(struct block_manager *manager, const uint32_t *table
 		struct block *block = &blocks[id];
 		check(block->reference_count > 0);
 		if (--block->reference_count > 0) {
-			discount_sharer(manager, block->reference_count);
 			continue;
 		}
 		*link = id;
@@ -725,9 +698,6 @@ void block_manager_check(const struct block_manager *manager)
 {
 	uint32_t free_count = 0;
 	uint32_t indexed_count = 0;
-	uint64_t shared_count = 0;
-	uint64_t reread_parts = 0;
-	uint64_t repeat_count = 0;
 
 	free_list_check(manager);
 	for (uint32_t id = 0; id < manager->block_count; id++) {
@@ -737,15 +707,9 @@ void block_manager_check(const struct block_manager *manager)
 		check(id > 0 || !manager->strategies.has_null_block || !block->is_free);
 		check(manager->strategies.equal_blocks == EQUAL_NEWEST ||
 			block->is_indexed == block->is_registered);
-		shared_count += block->is_free ? 0 : block->reference_count - 1;
-		reread_parts += block->is_free ? 0 : block_reread_part(block->reference_count);
-		repeat_count += block_repeats(block->reference_count, manager->readers);
 		check(block->is_registered || !block->is_indexed);
 		indexed_count += block->is_indexed;
 	}
 	check(free_count == manager->free_count);
-	check(shared_count == manager->shared_count);
-	check(reread_parts == manager->reread_parts);
-	check(repeat_count == manager->repeat_count);
 	index_check(manager, indexed_count);
 }

@@ -84,10 +84,6 @@ struct block_manager {
 	uint32_t *pile;	     /* (pile_count) of block_count; NULL with EVICTION_LRU */
 	uint32_t pile_count;
 	uint64_t registration_count, given_count;
-	uint64_t shared_count;	    /* references beyond the first of each block */
-	uint64_t reread_parts;	    /* sum of block_reread_part() */
-	uint64_t repeat_count;	    /* sum of block_repeats() */
-	uint32_t readers;	    /* 0 after init; set before any block is shared */
 	uint32_t cached_free_count; /* free blocks that the index points to */
 	uint32_t registered_count;  /* blocks in the index */
 	uint32_t *buckets;	    /* (bucket_mask + 1) the first block of each, or BLOCK_NONE */
@@ -116,24 +112,6 @@ uint32_t block_manager_find(const struct block_manager *manager, struct block_ke
 
 /* Enters a block in use into the index under its key. */
 void block_manager_register(struct block_manager *manager, uint32_t block, struct block_key key);
-
-/* Of a block that k sequences hold, a step reads k - 1 copies again, each C / k tokens after the
-   reading before, where C is the context of all rows. So reread tokens * C is the sum of these
-   distances: (k - 1) / k of a block. In whole parts, so that sums stay exact as blocks come and
-   go. */
-enum { BLOCK_REREAD_PARTS = 1 << 16 };
-
-static inline uint64_t block_reread_part(uint32_t references)
-{
-	return (uint64_t)(references - 1) * BLOCK_REREAD_PARTS / references;
-}
-
-/* How often a step reads a block that `references` sequences hold again, where one reading serves
-   `readers` of them; 0 where that is not known (0). */
-static inline uint32_t block_repeats(uint32_t references, uint32_t readers)
-{
-	return readers == 0 || references == 0 ? 0 : (references - 1) / readers;
-}
 
 static inline uint32_t block_manager_used_count(const struct block_manager *manager)
 {

@@ -11,7 +11,7 @@ static void open_scheduler(struct engine *engine, const struct engine_config *co
 {
 	scheduler_init(&engine->scheduler, config, engine->runner->is_computing);
 	engine->scheduler.spread = engine->runner->spread;
-	engine->scheduler.blocks.readers = engine->runner->readers;
+	engine->scheduler.window.sharing.readers = engine->runner->readers;
 }
 
 enum status engine_open(struct engine **out, const struct engine_config *config,

@@ -60,7 +60,9 @@ void scheduler_init(
 				   config->max_num_seqs * (config->is_async ? 2 : 1);
 	scheduler->pool = memory_take(scheduler->pool_capacity, sizeof(struct sequence));
 
-	window_init(&scheduler->window, config->max_num_seqs, config->block_size);
+	window_init(&scheduler->window, config->max_num_seqs, config->block_size,
+		config->kv_block_count);
+	block_sharing_init(&scheduler->prompt_sharing, config->kv_block_count);
 	scheduler->window.registers_late = config->is_async;
 
 	scheduler->row_words = u32_from(u64_divide_up(scheduler->max_running, 64));
@@ -93,6 +95,7 @@ void scheduler_deinit(struct scheduler *scheduler)
 	batch_deinit(&scheduler->batch);
 	free(scheduler->pool);
 	window_deinit(&scheduler->window);
+	block_sharing_deinit(&scheduler->prompt_sharing);
 	free(scheduler->free_rows);
 	free(scheduler->placements);
 	free(scheduler->stores);
@@ -418,6 +421,9 @@ static bool take_blocks(
 		for (; missing > 0; missing--) {
 			block_manager_append(&scheduler->blocks, sequence);
 		}
+		if (sequence->is_decoding) {
+			window_take_blocks(&scheduler->window, sequence, first);
+		}
 		blocks_given(scheduler, sequence, first, first);
 	}
 	return true;
@@ -724,6 +730,61 @@ static void count_chains(struct scheduler *scheduler)
 		tiles, count, counts->prefill_longest_context, alone, spread);
 }
 
+/* The leading blocks of a step's prompts that another of them may hold: one of two that hold a
+   block found it in the prefix cache, and both have it at the same place. */
+static uint32_t prompt_blocks_that_may_be_shared(const struct scheduler *scheduler)
+{
+	uint32_t cached = 0;
+
+	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
+		const struct placement *row = &scheduler->placements[i];
+		cached = row->is_decode ? cached : u32_max(cached, row->sequence->cached_count);
+	}
+	return cached / scheduler->config.block_size;
+}
+
+static uint64_t blocks_shared_by_prompts(struct scheduler *scheduler)
+{
+	uint32_t most = prompt_blocks_that_may_be_shared(scheduler);
+	struct block_sharing *sharing = &scheduler->prompt_sharing;
+	uint64_t shared = 0;
+
+	for (uint32_t pass = 0; most > 0 && pass < 2; pass++) {
+		for (uint32_t i = 0; i < scheduler->placement_count; i++) {
+			const struct sequence *sequence = scheduler->placements[i].sequence;
+			uint32_t count = u32_min(sequence->block_count, most);
+			if (scheduler->placements[i].is_decode) {
+				continue;
+			}
+			if (pass == 0) {
+				block_sharing_hold(sharing, sequence->block_table, count);
+			} else {
+				block_sharing_let_go(sharing, sequence->block_table, count);
+			}
+		}
+		shared = pass == 0 ? sharing->shared_count : shared;
+	}
+	return shared;
+}
+
+/* What rows hold in common. Sequences that run without a row in this step do not count, nor does
+   the window where the step has no decode pass. */
+static void count_sharing(struct scheduler *scheduler)
+{
+	struct step_counts *counts = &scheduler->batch.counts;
+	const struct block_sharing *decodes = &scheduler->window.sharing;
+	uint64_t block_size = scheduler->config.block_size;
+
+	if (counts->decode_rows > 0) {
+		counts->shared_tokens = decodes->shared_count * block_size;
+		counts->reread_tokens = decodes->reread_parts * block_size / BLOCK_REREAD_PARTS;
+		counts->repeat_tokens = decodes->repeat_count * block_size;
+	}
+	if (counts->prefill_rows > 1) {
+		counts->prefill_shared_tokens = blocks_shared_by_prompts(scheduler) * block_size;
+	}
+}
+
 void scheduler_schedule(struct scheduler *scheduler)
 {
 	struct step_counts *counts = &scheduler->batch.counts;
@@ -740,10 +801,7 @@ void scheduler_schedule(struct scheduler *scheduler)
 	counts->running = scheduler->running.count;
 	counts->waiting = scheduler->waiting.count;
 	counts->used_blocks = block_manager_used_count(&scheduler->blocks);
-	counts->shared_tokens = scheduler->blocks.shared_count * scheduler->config.block_size;
-	counts->reread_tokens =
-		scheduler->blocks.reread_parts * scheduler->config.block_size / BLOCK_REREAD_PARTS;
-	counts->repeat_tokens = scheduler->blocks.repeat_count * scheduler->config.block_size;
+	count_sharing(scheduler);
 	counts->cached_free_blocks = scheduler->blocks.cached_free_count;
 	counts->free_blocks = scheduler->blocks.free_count;
 	scheduler->is_undone = true;

@@ -80,8 +80,9 @@ struct scheduler {
 	struct placement *placements; /* (max_num_seqs) of the current step */
 	uint32_t placement_count;
 	uint32_t placement_capacity;
-	struct prefill_spread spread; /* of the runner; set after scheduler_init() */
-	uint32_t *tiles;	      /* room for those of a step */
+	struct prefill_spread spread;	     /* of the runner; set after scheduler_init() */
+	uint32_t *tiles;		     /* room for those of a step */
+	struct block_sharing prompt_sharing; /* of a step's prefill rows; empty between steps */
 
 	uint64_t step; /* number of the step in progress, or of the next one */
 	struct batch batch;

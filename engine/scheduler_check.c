@@ -73,6 +73,33 @@ static void holdings_check(const struct scheduler *scheduler)
 	free(rows);
 }
 
+/* The window counts the holders of each block as they are, and no prompt is counted between
+   steps. */
+static void sharing_check(const struct scheduler *scheduler)
+{
+	const struct block_sharing *sharing = &scheduler->window.sharing;
+	uint32_t block_count = scheduler->blocks.block_count;
+	uint32_t *held = memory_take(block_count, sizeof(*held));
+	uint64_t shared_count = 0, reread_parts = 0, repeat_count = 0;
+
+	for (const struct sequence *s = scheduler->running.head; s != NULL; s = s->next) {
+		for (uint32_t i = 0; i < s->block_count && s->is_decoding; i++) {
+			held[s->block_table[i]]++;
+		}
+	}
+	for (uint32_t id = 0; id < block_count; id++) {
+		check(sharing->holders[id] == held[id]);
+		shared_count += held[id] > 1 ? held[id] - 1 : 0;
+		reread_parts += block_reread_part(held[id]);
+		repeat_count += block_repeats(held[id], sharing->readers);
+		check(scheduler->prompt_sharing.holders[id] == 0);
+	}
+	check(shared_count == sharing->shared_count);
+	check(reread_parts == sharing->reread_parts);
+	check(repeat_count == sharing->repeat_count);
+	free(held);
+}
+
 void scheduler_check(const struct scheduler *scheduler)
 {
 	block_manager_check(&scheduler->blocks);
@@ -86,4 +113,5 @@ void scheduler_check(const struct scheduler *scheduler)
 		running_sequence_check(scheduler, s);
 	}
 	holdings_check(scheduler);
+	sharing_check(scheduler);
 }

@@ -9,7 +9,8 @@
 
 enum { INSERTED_MAX = 64 };
 
-void window_init(struct decode_window *window, uint32_t max_count, uint32_t block_size)
+void window_init(
+	struct decode_window *window, uint32_t max_count, uint32_t block_size, uint32_t block_count)
 {
 	/* A sequence is due within the next block_size passes. */
 	uint64_t wheel = u64_power_of_two_at_least((uint64_t)block_size + 1);
@@ -21,12 +22,14 @@ void window_init(struct decode_window *window, uint32_t max_count, uint32_t bloc
 		.wheel_mask = wheel - 1,
 		.due = memory_take(max_count, sizeof(struct sequence *)),
 	};
+	block_sharing_init(&window->sharing, block_count);
 }
 
 void window_deinit(struct decode_window *window)
 {
 	free(window->wheel);
 	free(window->due);
+	block_sharing_deinit(&window->sharing);
 	memset(window, 0, sizeof(*window));
 }
 
@@ -167,6 +170,7 @@ static void window_enter(struct decode_window *window, struct sequence *sequence
 	}
 	window->count++;
 	window->context += sequence->token_count;
+	block_sharing_hold(&window->sharing, sequence->block_table, sequence->block_count);
 	wheel_file(window, sequence);
 }
 
@@ -188,6 +192,7 @@ static void window_remove(struct decode_window *window, struct sequence *sequenc
 	}
 	window->count--;
 	window->context -= sequence->token_count;
+	block_sharing_let_go(&window->sharing, sequence->block_table, sequence->block_count);
 	sequence->is_decoding = false;
 	if (sequence->is_due_listed) {
 		wheel_unfile(window, sequence);
@@ -199,6 +204,13 @@ void window_stall(struct decode_window *window, struct sequence *sequence)
 	window_remove(window, sequence);
 	sequence->is_outside = true;
 	window->outside_count++;
+}
+
+void window_take_blocks(
+	struct decode_window *window, const struct sequence *sequence, uint32_t first)
+{
+	block_sharing_hold(
+		&window->sharing, sequence->block_table + first, sequence->block_count - first);
 }
 
 void window_leave(struct decode_window *window, struct sequence *sequence)

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/block_sharing.h"
 #include "engine/sequence_queue.h"
 
 /* The decode window: the running sequences that a decode pass gives one token each, at most
@@ -27,13 +28,16 @@ struct decode_window {
 	uint32_t count;		/* sequences in the window */
 	uint32_t outside_count; /* running sequences that are outside */
 	uint64_t context;	/* their tokens, as of clock */
-	struct sequence *longest; /* the one with the most tokens; NULL: unknown */
-	struct sequence **wheel;  /* (wheel_mask + 1) lists by decode pass */
+	struct block_sharing sharing; /* of the blocks that they hold */
+	struct sequence *longest;     /* the one with the most tokens; NULL: unknown */
+	struct sequence **wheel;      /* (wheel_mask + 1) lists by decode pass */
 	uint64_t wheel_mask;
 	struct sequence **due; /* (max_count) collected for the next pass */
 };
 
-void window_init(struct decode_window *window, uint32_t max_count, uint32_t block_size);
+/* block_count: of the pool. */
+void window_init(struct decode_window *window, uint32_t max_count, uint32_t block_size,
+	uint32_t block_count);
 void window_deinit(struct decode_window *window);
 
 /* A running sequence whose prompt is computed enters, behind those outside. */
@@ -45,7 +49,12 @@ void window_extend(struct decode_window *window, const struct sequence_queue *ru
 /* Puts a sequence of the window outside: it gets no token in the next pass. */
 void window_stall(struct decode_window *window, struct sequence *sequence);
 
-/* Removes a sequence that stops running, and settles it. It need not be in the window. */
+/* A sequence of the window has got the entries of its block table from `first` on. */
+void window_take_blocks(
+	struct decode_window *window, const struct sequence *sequence, uint32_t first);
+
+/* Removes a sequence that stops running, and settles it, while it holds its blocks. It need not be
+   in the window. */
 void window_leave(struct decode_window *window, struct sequence *sequence);
 
 /* Writes the sequences due in the next pass to window->due, in queue order; returns their number.

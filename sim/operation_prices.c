@@ -101,9 +101,7 @@ static inline double most(double a, double b)
 
 bool operation_shares(const struct operation_sharing *rule, const struct step_counts *counts)
 {
-	double context = (double)counts->decode_context_tokens;
-	/* Sequences that run without a row in this step hold blocks too (engine/batch.h). */
-	double shared = least((double)counts->shared_tokens, context);
+	double shared = (double)counts->shared_tokens;
 
 	return shared > 0 &&
 	       (shared >= rule->tokens || (double)counts->decode_longest_context > rule->longest);
@@ -195,7 +193,7 @@ void operation_step_context(struct operation_step *out, const struct operation_s
 	double *at = out->at;
 	double rows = (double)counts->decode_rows;
 	double context = (double)counts->decode_context_tokens;
-	double shared = least((double)counts->shared_tokens, context);
+	double shared = (double)counts->shared_tokens;
 	double mean = rows > 0 ? context / rows : 0;
 	double longest = most(least((double)counts->decode_longest_context, context), mean);
 	double short_most = rows > 1 ? rule->longest : rule->alone;
@@ -207,8 +205,7 @@ void operation_step_context(struct operation_step *out, const struct operation_s
 	at[OPERATION_VARIABLE_DECODE_CONTEXT] = context;
 	at[OPERATION_VARIABLE_DISTINCT] = context - shared;
 	at[OPERATION_VARIABLE_SHARED] = is_once ? shared : 0;
-	at[OPERATION_VARIABLE_SHARED_REPEAT] =
-		is_once ? least((double)counts->repeat_tokens, shared) : 0;
+	at[OPERATION_VARIABLE_SHARED_REPEAT] = is_once ? (double)counts->repeat_tokens : 0;
 	at[OPERATION_VARIABLE_SHARED_EACH] = is_once ? 0 : shared;
 	at[OPERATION_VARIABLE_REREAD_SPAN] = (double)counts->reread_tokens * context;
 	at[OPERATION_VARIABLE_LONGEST] = longest;
@@ -279,8 +276,8 @@ void operation_step_prompts(struct operation_step *out, const struct operation_f
 		keys = pairs / tokens + 0.5 * (tokens / rows - 1);
 	}
 	const struct tiles tiles = tiles_of(counts, keys);
-	/* What prompts share is read once. Beside decode rows it is not known who shares. */
-	double shared = counts->decode_rows == 0 ? (double)counts->shared_tokens : 0;
+	/* What prompts share is read once. */
+	double shared = (double)counts->prefill_shared_tokens;
 	double others = (double)counts->prefill_context_tokens - keys - shared;
 	double chain = (double)counts->prefill_chain_keys;
 	double half_chain = (double)counts->prefill_half_chain_keys;

@@ -76,11 +76,9 @@ static bool prompts_are_possible(const struct step_counts *counts, struct step_f
 		       "at most prefill_chain_keys");
 }
 
-/* Sequences that run but have no row in the step may share blocks too. */
 static bool shares_are_possible(const struct step_counts *counts, struct step_fault *fault)
 {
-	bool has_others = counts->prefill_rows > 0 || counts->running > counts->decode_rows;
-	double all = has_others ? count_most : (double)counts->decode_context_tokens;
+	double all = (double)counts->decode_context_tokens;
 	double again = counts->shared_tokens > 0 ? (double)counts->shared_tokens : all;
 
 	return is_within(fault, "shared_tokens", counts->shared_tokens, 0, all,
@@ -88,7 +86,9 @@ static bool shares_are_possible(const struct step_counts *counts, struct step_fa
 	       is_within(fault, "reread_tokens", counts->reread_tokens, 0, again,
 		       "at most what is shared") &&
 	       is_within(fault, "repeat_tokens", counts->repeat_tokens, 0, again,
-		       "at most what is shared");
+		       "at most what is shared") &&
+	       is_within(fault, "prefill_shared_tokens", counts->prefill_shared_tokens, 0,
+		       (double)counts->prefill_context_tokens, "at most prefill_context_tokens");
 }
 
 bool step_is_possible(const struct step_counts *counts, struct step_fault *fault)

@@ -272,10 +272,9 @@ struct operation_price price_by_operations(
 double operation_roofline(const struct operation_floors *floors, const struct step_counts *counts)
 {
 	double tokens = (double)(counts->decode_rows + counts->prefill_tokens);
-	double context = (double)counts->decode_context_tokens;
+	double distinct = (double)counts->decode_context_tokens - (double)counts->shared_tokens;
 
 	return operation_floor(floors->products, floors->product_token, tokens) +
 	       operation_floor(floors->head, floors->head_row, (double)counts->sampled_rows) +
-	       floors->kv_token * (context - least((double)counts->shared_tokens, context)) +
-	       floors->pair * (double)counts->prefill_attention_pairs;
+	       floors->kv_token * distinct + floors->pair * (double)counts->prefill_attention_pairs;
 }

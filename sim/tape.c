@@ -50,8 +50,8 @@ static bool may_lack(uint32_t column)
 	       column == STEP_COLUMN_prefill_chain_keys ||
 	       column == STEP_COLUMN_prefill_half_chain_keys ||
 	       column == STEP_COLUMN_prefill_context_tokens ||
-	       column == STEP_COLUMN_shared_tokens || column == STEP_COLUMN_reread_tokens ||
-	       column == STEP_COLUMN_repeat_tokens;
+	       column == STEP_COLUMN_prefill_shared_tokens || column == STEP_COLUMN_shared_tokens ||
+	       column == STEP_COLUMN_reread_tokens || column == STEP_COLUMN_repeat_tokens;
 }
 
 static enum status find_columns(struct tape_deck *deck, struct error *error)
@@ -237,17 +237,23 @@ static enum status tape_start(
 	return STATUS_OK;
 }
 
-/* Whether the replay counts what was recorded. */
+/* Whether the replay counts what was recorded. Engines without prefill_shared_tokens counted what
+   all running sequences shared, whether they had a row or not. */
 static bool is_known(const struct tape *tape, const uint64_t *here, uint32_t column)
 {
+	bool has_rows = tape->deck->field[STEP_COLUMN_prefill_shared_tokens] != TABLE_NO_COLUMN;
+
 	switch (column) {
+	case STEP_COLUMN_shared_tokens:
+	case STEP_COLUMN_reread_tokens:
+		return has_rows;
 	case STEP_COLUMN_waiting:
 		return false;
 	case STEP_COLUMN_prefill_chain_keys:
 	case STEP_COLUMN_prefill_half_chain_keys:
 		return here[column] > 0 || here[STEP_COLUMN_prefill_tiles] == 0;
 	case STEP_COLUMN_repeat_tokens:
-		return here[column] > 0 || tape->knows_readers;
+		return has_rows && (here[column] > 0 || tape->knows_readers);
 	default:
 		return true;
 	}

@@ -12,8 +12,9 @@
    the GPU (tape_set_gpu()).
 
    A tape of an older engine may lack the counts shared_tokens, reread_tokens, repeat_tokens,
-   decode_longest_context, prefill_longest_context, prefill_context_tokens, prefill_tiles,
-   prefill_tile_keys, prefill_chain_keys and prefill_half_chain_keys; these are then not compared.
+   decode_longest_context, prefill_longest_context, prefill_context_tokens, prefill_shared_tokens,
+   prefill_tiles, prefill_tile_keys, prefill_chain_keys and prefill_half_chain_keys; these are then
+   not compared, and without prefill_shared_tokens nor are the three counts of shared blocks.
 
    The tape is streamed, a row at a time. Columns are found by name, and additional ones are
    ignored. A malformed row is a STATUS_INPUT with file, line and column. So are times that no run

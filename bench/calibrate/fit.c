@@ -590,6 +590,7 @@ static bool is_of_choice(size_t offset)
 {
 	return offset != offsetof(struct step_counts, repeat_tokens) &&
 	       offset != offsetof(struct step_counts, prefill_context_tokens) &&
+	       offset != offsetof(struct step_counts, prefill_shared_tokens) &&
 	       offset != offsetof(struct step_counts, prefill_half_chain_keys);
 }
 

@@ -44,9 +44,10 @@ enum scene_kind {
 /* tokens: of a sequence's context, or of a prompt without its prefix; of single prompts, the
    longest. spread: lengths are uniform in tokens * (1 -+ spread / 100). groups: of rows, or of the
    prompts of a batch, each of which shares a prefix; 0: none does. longest: tokens of a sweep's
-   first row, which decodes to the end; 0: no such row. Of mixed steps, prefix is that of the
-   prompts, longest, where it is not 0, the only length of a prompt, about that of each in a ragged
-   scene, groups the prompts that arrive at once, 0: one, and common what all decode rows share. */
+   first row, which decodes to the end; 0: no such row. common: what all decode rows share, in a
+   sweep before the prefixes of their groups. Of mixed steps, prefix is that of the prompts,
+   longest, where it is not 0, the only length of a prompt, about that of each in a ragged scene,
+   and groups the prompts that arrive at once, 0: one. */
 struct scene {
 	enum scene_kind kind;
 	uint32_t rows, tokens, spread, prefix, common, groups, longest;
@@ -54,7 +55,9 @@ struct scene {
 	bool is_between;     /* of mixed steps: prompts of the lengths between the usual ones */
 };
 
-/* In order of falling importance: what much traffic consists of, then the corners. */
+/* In order of falling importance: what much traffic consists of, then the corners. A scene's place
+   is the stream of its random numbers, so a new one goes to the end: calibrations of older plans
+   have the steps of the others then. */
 static const struct scene scenes[] = {
 	{SCENE_DECODE_SWEEP, .rows = 512, .tokens = 600, .spread = 60, .has_every_size = true},
 	{SCENE_PROMPTS, .rows = 1, .tokens = 16384, .has_every_size = true},
@@ -161,6 +164,14 @@ static const struct scene scenes[] = {
 	{SCENE_MIXED, .rows = 480, .tokens = 300},
 	{SCENE_MIXED, .rows = 16, .tokens = 12000, .spread = 60},
 	{SCENE_DECODE_SWEEP, .rows = 512, .tokens = 20, .spread = 20},
+	{SCENE_DECODE_SWEEP, .rows = 128, .tokens = 500, .spread = 80, .common = 4096,
+		.prefix = 1024, .groups = 4},
+	{SCENE_DECODE_SWEEP, .rows = 48, .tokens = 1500, .spread = 80, .common = 2048,
+		.prefix = 1536, .groups = 6},
+	{SCENE_DECODE_SWEEP, .rows = 192, .tokens = 300, .spread = 60, .common = 1024,
+		.prefix = 1024, .groups = 16},
+	{SCENE_DECODE_SWEEP, .rows = 16, .tokens = 9000, .spread = 80, .common = 24576,
+		.prefix = 8192, .groups = 4},
 };
 
 enum { SCENE_COUNT = sizeof(scenes) / sizeof(scenes[0]) };
@@ -275,7 +286,8 @@ static uint64_t tokens_beside_rows(const struct calibrate_plan *plan, const stru
 	if (scene->kind == SCENE_MIXED) {
 		return fixed + u32_max(1, scene->groups) * prompt + scene->common;
 	}
-	return fixed + (has_groups(scene) ? (uint64_t)scene->groups * scene->prefix : 0);
+	return fixed + scene->common +
+	       (has_groups(scene) ? (uint64_t)scene->groups * scene->prefix : 0);
 }
 
 /* Tokens of the pool that a row takes, with its output. */
@@ -315,22 +327,23 @@ static uint32_t draw_rows(struct planner *planner, const struct scene *scene, ui
 	return scene->rows;
 }
 
-/* A prompt of length tokens. The first `prefix` of them have ids from first_id on, the others no
-   other prompt has. The first `stored` are in the cache and cost no time. session: of the turns
-   that follow each other at once, or NULL. */
+/* A prompt of length tokens. The first `root` of them have ids from root_id on, the next `prefix`
+   from first_id on, the others no other prompt has. The first `stored` are in the cache and cost no
+   time. session: of the turns that follow each other at once, or NULL. */
 struct prompt {
-	uint64_t first_id;
-	uint32_t prefix, stored, length, output;
+	uint64_t root_id, first_id;
+	uint32_t root, prefix, stored, length, output;
 	const char *session;
 	bool is_follower, has_no_ids;
 };
 
 static void add_row(struct planner *planner, const struct prompt *prompt)
 {
-	uint32_t shared = prompt->prefix / CALIBRATE_ID_TOKENS;
+	uint32_t root = prompt->root / CALIBRATE_ID_TOKENS;
+	uint32_t shared = root + prompt->prefix / CALIBRATE_ID_TOKENS;
 	uint32_t count = (prompt->length + CALIBRATE_ID_TOKENS - 1) / CALIBRATE_ID_TOKENS;
 
-	check(prompt->prefix % CALIBRATE_ID_TOKENS == 0);
+	check(prompt->root % CALIBRATE_ID_TOKENS == 0 && prompt->prefix % CALIBRATE_ID_TOKENS == 0);
 	check(prompt->stored < prompt->length);
 	check(prompt->length + prompt->output <= planner->plan->max_model_len);
 	if (planner->file == NULL) {
@@ -338,7 +351,9 @@ static void add_row(struct planner *planner, const struct prompt *prompt)
 	}
 	check(planner->now_ns >= planner->latest_ns);
 	for (uint32_t i = 0; i < count; i++) {
-		planner->ids[i] = i < shared ? prompt->first_id + i : planner->next_id++;
+		planner->ids[i] = i < root     ? prompt->root_id + i
+				  : i < shared ? prompt->first_id + (i - root)
+					       : planner->next_id++;
 	}
 	const struct trace_row row = {
 		.arrival_ns = planner->now_ns,
@@ -389,12 +404,15 @@ static uint32_t context_length(
 	return *stored == 0 ? tokens : *stored + 1 + (tokens - 1) % block % most;
 }
 
-static void add_context(struct planner *planner, uint64_t first_id, uint32_t prefix,
-	uint32_t tokens, uint32_t most, uint32_t output)
+/* shared: what of a prompt its context shares, and with whom; tokens: behind that. */
+static void add_context(struct planner *planner, const struct prompt *shared, uint32_t tokens,
+	uint32_t most, uint32_t output)
 {
-	struct prompt prompt = {.first_id = first_id, .prefix = prefix, .output = output};
+	struct prompt prompt = *shared;
 
-	prompt.length = context_length(planner, prefix + tokens, most, &prompt.stored);
+	prompt.output = output;
+	prompt.length =
+		context_length(planner, prompt.root + prompt.prefix + tokens, most, &prompt.stored);
 	add_row(planner, &prompt);
 }
 
@@ -421,7 +439,7 @@ static void cool_down(struct planner *planner, double seconds)
 
 	if (CONTEXT + output + 4 <= planner->plan->max_model_len) {
 		planner->now_ns += SECOND_NS * 50;
-		add_context(planner, planner->next_id, 0, CONTEXT + 1, 1, output);
+		add_context(planner, &(struct prompt){0}, CONTEXT + 1, 1, output);
 		planner->seconds += each_s * output;
 		planner->now_ns += SECOND_NS * 50;
 	}
@@ -544,13 +562,15 @@ static void play_decode_sweep(struct planner *planner, const struct scene *whole
 	struct scene scene = *whole;
 
 	scene.rows = draw_rows(planner, whole, tokens);
-	uint32_t most = ends_within(planner, scene.rows, scene.prefix + scene.tokens, SWEEP_ENDS_S);
+	uint32_t before = scene.common + scene.prefix;
+	uint32_t most = ends_within(planner, scene.rows, before + scene.tokens, SWEEP_ENDS_S);
+	uint64_t root_id = take_ids(planner, scene.common);
 	for (uint32_t i = 0; i < scene.groups; i++) {
 		first_ids[i] = take_ids(planner, scene.prefix);
 	}
 	for (uint32_t i = 0; i < scene.rows; i++) {
 		uint32_t stored;
-		uint32_t length = context_length(planner, scene.prefix + tokens[i], most, &stored);
+		uint32_t length = context_length(planner, before + tokens[i], most, &stored);
 		lengths[i] = length - stored;
 		context += length;
 		computed += lengths[i];
@@ -559,9 +579,12 @@ static void play_decode_sweep(struct planner *planner, const struct scene *whole
 	uint32_t lead = sweep_lead(planner, scene.rows, context);
 	for (uint32_t i = 0; i < scene.rows; i++) {
 		uint32_t output = 1 + last - steps[i] + lead + SWEEP_STEPS * sizes_above(&scene, i);
-		uint64_t first_id =
-			scene.groups > 0 ? first_ids[i % scene.groups] : planner->next_id;
-		add_context(planner, first_id, scene.prefix, tokens[i], most, output);
+		const struct prompt shared = {.root_id = root_id,
+			.root = scene.common,
+			.first_id =
+				scene.groups > 0 ? first_ids[i % scene.groups] : planner->next_id,
+			.prefix = scene.prefix};
+		add_context(planner, &shared, tokens[i], most, output);
 	}
 	planner->seconds += sweep_seconds(planner, &scene, context);
 	planner->seconds += lead * decode_seconds(planner, scene.rows, context,
@@ -696,7 +719,7 @@ static void play_mixed(struct planner *planner, const struct scene *whole)
 {
 	enum { STEPS_MOST = 32 };
 	uint32_t each = whole->common + whole->tokens, steps = 0;
-	uint64_t first_id = take_ids(planner, whole->common);
+	uint64_t root_id = take_ids(planner, whole->common);
 	struct scene scene = *whole;
 
 	scene.rows = draw_rows(planner, whole, planner->lengths);
@@ -704,7 +727,7 @@ static void play_mixed(struct planner *planner, const struct scene *whole)
 		u32_max(4, planner->plan->max_num_batched_tokens / scene.rows));
 	set_heat(planner);
 	for (uint32_t i = 0; i < scene.rows; i++) {
-		add_context(planner, scene.common > 0 ? first_id : planner->next_id, scene.common,
+		add_context(planner, &(struct prompt){.root_id = root_id, .root = scene.common},
 			planner->lengths[i], most, STEPS_MOST);
 	}
 	for (uint32_t i = 0; i < u32_max(1, scene.groups); i++) {
@@ -772,7 +795,7 @@ static bool fit_scene(const struct calibrate_plan *plan, struct scene *scene)
 		tokens = u64_max(
 			tokens + scene->common, plan->max_num_batched_tokens + scene->prefix);
 	} else {
-		tokens += scene->prefix;
+		tokens += scene->common + scene->prefix;
 	}
 	uint64_t fixed = tokens_beside_rows(plan, scene);
 	uint64_t own = tokens_of_row(plan, scene, scene->tokens);

@@ -15,8 +15,8 @@
        decode sweep   as many sequences as the widest batch, equal or ragged. They end one
 		      group after the other, so the decode batch shrinks from step to step, through
 		      batch sizes on both sides of graph buckets. Contexts are distinct, or groups
-		      of them share the blocks of a prefix, or one is many times as long as the
-		      others and stays to the end
+		      of them share the blocks of a prefix, which may begin with what all share,
+		      or one is many times as long as the others and stays to the end
        prompts        single prompts of many lengths behind a cached prefix
        prefill batch  several prompts in a step, equal or ragged, behind prefixes of their own, or
 		      some that groups of them share, or none

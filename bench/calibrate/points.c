@@ -65,6 +65,7 @@ static const bool may_lack[COLUMN_COUNT] = {
 	[COLUMN_prefill_chain_keys] = true,
 	[COLUMN_prefill_half_chain_keys] = true,
 	[COLUMN_prefill_context_tokens] = true,
+	[COLUMN_prefill_shared_tokens] = true,
 	[COLUMN_shared_tokens] = true,
 	[COLUMN_decode_longest_context] = true,
 };
@@ -210,6 +211,20 @@ static uint64_t reread_of_pairs(uint64_t shared, uint64_t pairs)
 	return reread < (double)shared ? (uint64_t)reread : shared;
 }
 
+/* Of a table in which shared_tokens are those of all running sequences. In a step of prompts alone
+   they are given to these; beside decode rows it is not known whose they are, but no more than the
+   rows' context is theirs. */
+static void give_shares_to_rows(struct step_counts *counts)
+{
+	if (counts->decode_rows == 0 && counts->prefill_rows > 1) {
+		counts->prefill_shared_tokens =
+			u64_min(counts->shared_tokens, counts->prefill_context_tokens);
+	}
+	counts->shared_tokens = u64_min(counts->shared_tokens, counts->decode_context_tokens);
+	counts->reread_tokens = u64_min(counts->reread_tokens, counts->shared_tokens);
+	counts->repeat_tokens = u64_min(counts->repeat_tokens, counts->shared_tokens);
+}
+
 static enum status append(
 	struct calibrate_points *points, const struct reader *reader, struct error *error)
 {
@@ -234,6 +249,9 @@ static enum status append(
 	if (reader->field[COLUMN_reread_tokens] == TABLE_NO_COLUMN) {
 		point.counts.reread_tokens = reread_of_pairs(
 			point.counts.shared_tokens, reader->value[COLUMN_pair_tokens]);
+	}
+	if (reader->field[COLUMN_prefill_shared_tokens] == TABLE_NO_COLUMN) {
+		give_shares_to_rows(&point.counts);
 	}
 	TRY(check_counts(reader, &point.counts, error));
 	points->points = memory_grow(
@@ -323,9 +341,12 @@ static int compare_kinds(const struct calibrate_point *left, const struct calibr
 	order = order != 0 ? order
 			   : compare_u64(coarse(a->prefill_half_chain_keys),
 				     coarse(b->prefill_half_chain_keys));
+	order = order != 0 ? order
+			   : compare_u64(coarse(a->prefill_context_tokens),
+				     coarse(b->prefill_context_tokens));
 	return order != 0 ? order
-			  : compare_u64(coarse(a->prefill_context_tokens),
-				    coarse(b->prefill_context_tokens));
+			  : compare_u64(coarse(a->prefill_shared_tokens),
+				    coarse(b->prefill_shared_tokens));
 }
 
 static int compare_points(const void *a, const void *b)
@@ -387,6 +408,7 @@ static struct calibrate_point joined(
 	struct calibrate_point point = points[(count - 1) / 2]; /* they are in order of time */
 	uint64_t context = 0, pairs = 0, shared = 0, reread = 0, repeat = 0, longest = 0;
 	uint64_t keys = 0, tile_keys = 0, chain_keys = 0, half_chain_keys = 0, contexts = 0;
+	uint64_t prompts_shared = 0;
 
 	point.samples = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -401,6 +423,7 @@ static struct calibrate_point joined(
 		chain_keys += points[i].counts.prefill_chain_keys;
 		half_chain_keys += points[i].counts.prefill_half_chain_keys;
 		contexts += points[i].counts.prefill_context_tokens;
+		prompts_shared += points[i].counts.prefill_shared_tokens;
 		longest += points[i].counts.decode_longest_context;
 	}
 	point.counts.decode_context_tokens = context / count;
@@ -413,6 +436,7 @@ static struct calibrate_point joined(
 	point.counts.prefill_chain_keys = chain_keys / count;
 	point.counts.prefill_half_chain_keys = half_chain_keys / count;
 	point.counts.prefill_context_tokens = contexts / count;
+	point.counts.prefill_shared_tokens = prompts_shared / count;
 	point.counts.decode_longest_context = longest / count;
 	point.elapsed_ns =
 		middle_of(points, count, offsetof(struct calibrate_point, elapsed_ns), scratch);

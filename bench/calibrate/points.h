@@ -19,7 +19,8 @@
    mean that no blocks were shared; in place of the latter, pair_tokens (held by both of two
    sequences, summed over all pairs) is read as if all groups were of one size. Without
    decode_longest_context the longest row is unknown, and no price depends on it; without
-   prefill_longest_context prompts are taken as equal. Times add up, and counts are those of a step
+   prefill_longest_context prompts are taken as equal. Without prefill_shared_tokens, shared_tokens
+   of a step of prompts alone are what these share. Times add up, and counts are those of a step
    that can be (sim/possible_step.h). */
 #define CALIBRATE_POINT_LIST(X)                                                                    \
 	X(decode_rows)                                                                             \
@@ -37,7 +38,8 @@
 	X(prefill_tile_keys)                                                                       \
 	X(prefill_chain_keys)                                                                      \
 	X(prefill_half_chain_keys)                                                                 \
-	X(prefill_context_tokens)
+	X(prefill_context_tokens)                                                                  \
+	X(prefill_shared_tokens)
 
 enum { CALIBRATE_HEAT_DECAYS = 7 };
 

@@ -1,6 +1,7 @@
 #include "bench/calibrate/pool.h"
 
 #include "bench/calibrate/heat.h"
+#include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "sim/price_by_operations.h"
 
@@ -84,8 +85,11 @@ static void add_origin(struct calibrate_origin *origin, const struct calibrate_o
 	}
 }
 
-static void set_heat(struct calibrate_origin *origin, const struct heat_prices *sum, uint32_t count)
+static void set_heat(
+	struct calibrate_origin *origin, const struct heat_prices *sum, uint64_t calibrations)
 {
+	double count = (double)calibrations;
+
 	if (sum->prompt > 0) {
 		const struct heat_prices mean = {
 			sum->prompt / count, sum->decode / count, sum->decay_ns / count};
@@ -140,10 +144,11 @@ static enum status add_one(struct calibrate_pool *pool, struct calibrate_points 
 	}
 	TRY(check_new(pool, points, error));
 	add_origin(origin, more);
+	pool->spreads[pool->count].calibrations = calibrations;
 	pool->calibrations += calibrations;
-	sum->prompt += heat.prompt;
-	sum->decode += heat.decode;
-	sum->decay_ns += heat.decay_ns;
+	sum->prompt += heat.prompt * (double)calibrations;
+	sum->decode += heat.decode * (double)calibrations;
+	sum->decay_ns += heat.decay_ns * (double)calibrations;
 	for (size_t i = 0; i < points->count; i++) {
 		points->points[i].file = pool->count;
 	}
@@ -178,7 +183,7 @@ static enum status read_all(struct calibrate_pool *pool, struct error *error)
 		calibrate_points_free(&points);
 		path = comma == NULL ? NULL : comma + 1;
 	}
-	set_heat(&pool->points.origin, &sum, pool->count > 0 ? pool->count : 1);
+	set_heat(&pool->points.origin, &sum, u64_max(pool->calibrations, 1));
 	return status;
 }
 
@@ -219,31 +224,91 @@ static void find_spread(struct calibrate_pool *pool, uint32_t index, double *rat
 	}
 }
 
-/* One step of a group: means of counts and times. */
-static struct calibrate_point mean_of(const struct calibrate_point *points, size_t count)
+/* The mean of a column, in which each point weighs its file's calibrations and is divided by its
+   file's pace. */
+static uint64_t mean_of_column(const struct calibrate_pool *pool,
+	const struct calibrate_point *points, size_t count, size_t offset, bool is_paced)
 {
-	struct calibrate_point mean = points[0];
-	uint64_t samples = 0, elapsed = 0, gpu = 0;
+	bool has_prompts = points[0].counts.prefill_rows > 0;
+	double sum = 0, weight = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		samples += points[i].samples;
-		elapsed += points[i].elapsed_ns;
-		gpu += points[i].gpu_ns;
+		const struct calibrate_spread *file = &pool->spreads[points[i].file];
+		uint64_t value;
+		memcpy(&value, (const char *)&points[i] + offset, sizeof(value));
+		double pace = is_paced ? file->pace[has_prompts] : 1;
+		sum += (double)file->calibrations * ((double)value / pace);
+		weight += (double)file->calibrations;
+	}
+	return (uint64_t)(sum / weight);
+}
+
+/* Whether all files have a step of a group. */
+static bool is_of_all(
+	const struct calibrate_pool *pool, const struct calibrate_point *points, size_t count)
+{
+	uint32_t files = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		files |= UINT32_C(1) << points[i].file;
+	}
+	return files == (UINT32_C(1) << pool->count) - 1;
+}
+
+/* One step of a group: means of counts and times. */
+static struct calibrate_point mean_of(
+	const struct calibrate_pool *pool, const struct calibrate_point *points, size_t count)
+{
+	bool is_paced = !is_of_all(pool, points, count);
+	struct calibrate_point mean = points[0];
+
+	mean.samples = 0;
+	for (size_t i = 0; i < count; i++) {
+		mean.samples += points[i].samples;
 	}
 #define MEAN_COUNT(name)                                                                           \
-	uint64_t name = 0;                                                                         \
-	for (size_t i = 0; i < count; i++) {                                                       \
-		name += points[i].counts.name;                                                     \
-	}                                                                                          \
-	mean.counts.name = name / count;
+	mean.counts.name = mean_of_column(                                                         \
+		pool, points, count, offsetof(struct calibrate_point, counts.name), false);
 	CALIBRATE_POINT_LIST(MEAN_COUNT)
 #undef MEAN_COUNT
-	mean.samples = samples;
 	mean.start_ns = 0;
-	mean.elapsed_ns = elapsed / count;
-	mean.gpu_ns = gpu / count;
+	mean.elapsed_ns = mean_of_column(
+		pool, points, count, offsetof(struct calibrate_point, elapsed_ns), is_paced);
+	mean.gpu_ns = mean_of_column(
+		pool, points, count, offsetof(struct calibrate_point, gpu_ns), is_paced);
+	mean.gpu_ns = u64_min(mean.gpu_ns, mean.elapsed_ns);
 	mean.host_ns = mean.elapsed_ns - mean.gpu_ns;
 	return mean;
+}
+
+/* The pace of a file: the median of its times over the means of the steps that all have. */
+static double pace_of(
+	const struct calibrate_pool *pool, uint32_t file, bool has_prompts, double *ratios)
+{
+	const struct calibrate_points *points = &pool->points;
+	size_t count = 0;
+
+	for (size_t i = 0, end; i < points->count; i = end) {
+		end = calibrate_points_group(points, i);
+		const struct calibrate_point *group = &points->points[i];
+		if ((group->counts.prefill_rows > 0) != has_prompts ||
+			!is_of_all(pool, group, end - i)) {
+			continue;
+		}
+		const struct calibrate_point mean = mean_of(pool, group, end - i);
+		for (size_t j = i; j < end; j++) {
+			const struct calibrate_point *point = &points->points[j];
+			if (point->file == file) {
+				ratios[count++] =
+					(double)point->elapsed_ns / (double)mean.elapsed_ns;
+			}
+		}
+	}
+	if (count < CALIBRATE_PACE_STEPS) {
+		return 1;
+	}
+	qsort(ratios, count, sizeof(*ratios), compare_doubles);
+	return ratios[(count - 1) / 2];
 }
 
 static void join_all(struct calibrate_pool *pool)
@@ -255,10 +320,12 @@ static void join_all(struct calibrate_pool *pool)
 	calibrate_points_sort(points);
 	for (uint32_t i = 0; i < pool->count; i++) {
 		find_spread(pool, i, ratios);
+		pool->spreads[i].pace[false] = pace_of(pool, i, false, ratios);
+		pool->spreads[i].pace[true] = pace_of(pool, i, true, ratios);
 	}
 	for (size_t i = 0, end; i < points->count; i = end) {
 		end = calibrate_points_group(points, i);
-		points->points[kept++] = mean_of(&points->points[i], end - i);
+		points->points[kept++] = mean_of(pool, &points->points[i], end - i);
 	}
 	points->count = kept;
 	snprintf(points->origin.calibrations, sizeof(points->origin.calibrations), "%llu",

@@ -4,10 +4,19 @@
 #include "bench/calibrate/points.h"
 #include "sim/operation_prices.h"
 
-/* Calibrations of several cards of a kind as one. Cards differ by 1 to 3 %, so prices that are
-   fitted to several of them are nearer to the next card than those of any one. */
+/* Calibrations of several cards of a kind as one. Cards differ by 1 to 5 %, so prices that are
+   fitted to several of them are nearer to the next card than those of any one.
+
+   A step that all files have takes the mean of their times, in which a file weighs as many
+   calibrations as it holds. Where only some have it, their times are divided by their paces first,
+   so that a step is not cheap because only fast cards measured it. A file's pace is the median of
+   its times over the means, of the steps that all have, with and without prompts: heat makes cards
+   differ more where there are prompts. */
 
 enum { CALIBRATE_POOL_MOST = 16 };
+
+/* A pace of fewer steps than this is 1. */
+enum { CALIBRATE_PACE_STEPS = 32 };
 
 /* How much longer a calibration's steps take than the first one's, over the steps that both have,
    as ratios: the median, and the least and the most of the nine tenths between. */
@@ -15,6 +24,8 @@ struct calibrate_spread {
 	const char *path; /* as given; not owned */
 	size_t steps;	  /* in both; 0: the ratios are unknown */
 	double low, median, high;
+	uint64_t calibrations; /* that the file holds */
+	double pace[2];	       /* of steps without and with prompts */
 };
 
 struct calibrate_pool {
@@ -25,11 +36,10 @@ struct calibrate_pool {
 	char *paths;					      /* owned, with an end behind each */
 };
 
-/* Reads the points.tsv that `paths` names, with commas between them. A step that several have takes
-   the mean of their times, in which each file weighs the same. STATUS_INPUT where they are not of
-   one model, one device and one number of GPUs, some know what heat does to their GPU and others do
-   not, or two have the same steps and times. Whatever is returned, `out` is to be
-   freed. */
+/* Reads the points.tsv that `paths` names, with commas between them. STATUS_INPUT where they are
+   not of one model, one device and one number of GPUs, some know what heat does to their GPU and
+   others do not, or two have the same steps and times. Whatever is returned, `out` is to be freed.
+   */
 enum status calibrate_pool_read(struct calibrate_pool *out, const char *paths, struct error *error);
 
 /* STATUS_INPUT, with the first of them, where more than one in a hundred steps take over 5 % less

@@ -29,6 +29,7 @@
 	X(prefill_chain_keys, false)                                                               \
 	X(prefill_half_chain_keys, false)                                                          \
 	X(prefill_context_tokens, false)                                                           \
+	X(prefill_shared_tokens, false)                                                            \
 	X(shared_tokens, false)                                                                    \
 	X(reread_tokens, false)                                                                    \
 	X(repeat_tokens, false)

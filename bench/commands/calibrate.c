@@ -168,7 +168,7 @@ static void print_spread(const struct calibrate_pool *pool)
 {
 	printf("%llu calibrations", (unsigned long long)pool->calibrations);
 	if (pool->calibrations > pool->count) {
-		printf(" in %u files, each of the same weight", pool->count);
+		printf(" in %u files", pool->count);
 	}
 	printf(", %zu different %s\n", pool->points.count,
 		word_of_count(pool->points.count, "step", "steps"));
@@ -429,8 +429,7 @@ static const struct option options[] = {
 	{"force", OPTION_FLAG, REQUEST(replay.is_forced), .help = "replace measurements in DIR"},
 	{"points", OPTION_TEXT, REQUEST(points), .argument = "FILES",
 		.help = "measure nothing, fit the points of an earlier calibration; of several, "
-			"with commas between the files, the means, in which each file weighs the "
-			"same"},
+			"with commas between the files, the means of all calibrations in them"},
 	{"measured", OPTION_FLAG, REQUEST(is_measured),
 		.help = "measure nothing, use the steps measured earlier in DIR"},
 	{"plot", OPTION_TEXT, REQUEST(plot), .argument = "FILE.svg",

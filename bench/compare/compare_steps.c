@@ -13,6 +13,7 @@
 static bool follows_from_others(uint32_t column)
 {
 	return column == STEP_COLUMN_prefill_half_chain_keys ||
+	       column == STEP_COLUMN_prefill_shared_tokens ||
 	       column == STEP_COLUMN_prefill_context_tokens;
 }
 

@@ -16,7 +16,6 @@ void step_sums_join(struct step_sums *sums, const struct step_sums *other)
 	STEP_SUM_ADD(shared_tokens)
 	STEP_SUM_ADD(reread_tokens)
 	STEP_SUM_ADD(repeat_tokens)
-	STEP_SUM_ADD(decode_running)
 #undef STEP_SUM_ADD
 	sums->running_peak = u64_max(sums->running_peak, other->running_peak);
 	sums->used_blocks_peak = u64_max(sums->used_blocks_peak, other->used_blocks_peak);
@@ -65,8 +64,7 @@ static double rows_at_capacity(const struct step_sums *sums, const struct engine
 /* The decode rows of a step, whose contexts are those of the run's mean row. */
 static struct step_counts decode_step(const struct step_sums *sums, double rows)
 {
-	double running = ratio(sums->decode_running, sums->decode_steps);
-	double scale = running > 0 ? rows / running : 0;
+	double scale = rows / max(ratio(sums->decode_rows, sums->decode_steps), 1);
 
 	return (struct step_counts){
 		.decode_rows = count_of(rows),
@@ -76,11 +74,11 @@ static struct step_counts decode_step(const struct step_sums *sums, double rows)
 			count_of(ratio(sums->decode_longest_context, sums->decode_steps)),
 		.sampled_rows = count_of(rows),
 		.running = count_of(rows),
-		.shared_tokens = count_of(scale * ratio(sums->shared_tokens, sums->decode_steps)),
+		.shared_tokens = count_of(rows * ratio(sums->shared_tokens, sums->decode_rows)),
 		/* More holders of the same blocks add readings, and hardly a distance. */
 		.reread_tokens =
 			count_of(min(scale, 1) * ratio(sums->reread_tokens, sums->decode_steps)),
-		.repeat_tokens = count_of(scale * ratio(sums->repeat_tokens, sums->decode_steps)),
+		.repeat_tokens = count_of(rows * ratio(sums->repeat_tokens, sums->decode_rows)),
 	};
 }
 

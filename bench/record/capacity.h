@@ -40,7 +40,6 @@ struct step_sums {
 	uint64_t prompts; /* whose last chunk was computed; after a preemption once more */
 	uint64_t prefill_tokens, prefill_attention_pairs, cached_tokens;
 	uint64_t shared_tokens, reread_tokens, repeat_tokens;
-	uint64_t decode_running; /* sequences running in the steps with decode rows */
 	uint64_t running_peak, used_blocks_peak, tokens_peak;
 };
 
@@ -53,7 +52,6 @@ static inline void step_sums_add(struct step_sums *sums, const struct step_count
 	sums->tokens_peak = u64_max(sums->tokens_peak, tokens);
 	if (counts->decode_rows > 0) {
 		sums->decode_steps++;
-		sums->decode_running += counts->running;
 		sums->decode_rows += counts->decode_rows;
 		sums->decode_context_tokens += counts->decode_context_tokens;
 		sums->decode_longest_context += counts->decode_longest_context;
@@ -88,7 +86,6 @@ static inline void step_sums_subtract(struct step_sums *sums, const struct step_
 	sums->shared_tokens -= earlier->shared_tokens;
 	sums->reread_tokens -= earlier->reread_tokens;
 	sums->repeat_tokens -= earlier->repeat_tokens;
-	sums->decode_running -= earlier->decode_running;
 }
 
 /* The time that the work of `sums` takes at capacity, in ns. blocks_per_sequence: mean KV blocks of

@@ -396,23 +396,31 @@ Test(engine, twins_of_one_step_share)
 	cr_assert_eq(batch->counts.cached_tokens, 8);
 	cr_assert_eq(batch->counts.prefill_tokens, 10);
 	cr_assert_eq(batch->counts.used_blocks, 4);
-	cr_assert_eq(batch->counts.reread_tokens, 4);
-	cr_assert_eq(batch->counts.shared_tokens, 8);
-	cr_assert_eq(batch->counts.repeat_tokens, 0);
+	cr_assert_eq(batch->counts.prefill_shared_tokens, 8);
+	cr_assert_eq(batch->counts.shared_tokens, 0);
+	cr_assert_eq(batch->counts.reread_tokens, 0);
 	struct step_time time;
 	struct error error = {0};
 	cr_assert_eq(engine_execute(bench.engine, &time, &error), STATUS_OK);
 	engine_postprocess(bench.engine);
-	step(&bench);
+	batch = engine_schedule(bench.engine);
+	cr_assert_eq(batch->counts.decode_rows, 2);
+	cr_assert_eq(batch->counts.prefill_shared_tokens, 0);
+	cr_assert_eq(batch->counts.shared_tokens, 8);
+	cr_assert_eq(batch->counts.reread_tokens, 4);
+	cr_assert_eq(batch->counts.repeat_tokens, 0);
+	cr_assert_eq(engine_execute(bench.engine, &time, &error), STATUS_OK);
+	engine_postprocess(bench.engine);
 	cr_assert_eq(bench.engine->scheduler.blocks.free_count, 8);
 	close_bench(&bench);
 }
 
-/* One reading of a block serves two sequences, as the runner says: a third needs a second one,
-   which serves a fourth too. */
-Test(engine, a_block_is_read_again_for_each_two_that_hold_it)
+/* One reading of a block serves two rows, as the runner says: a third needs a second one, which
+   serves a fourth too. The prompt that joins them has no decode row yet, and shares with no other
+   prompt. */
+Test(engine, a_block_is_read_again_for_each_two_rows_that_hold_it)
 {
-	static const uint64_t repeats[] = {0, 0, 8, 8, 16};
+	static const uint64_t repeats[] = {0, 0, 0, 8, 8};
 	struct bench bench;
 	open_bench(&bench, &policy_mixed, 4, 16, 5);
 	int32_t prompt[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
@@ -422,8 +430,11 @@ Test(engine, a_block_is_read_again_for_each_two_that_hold_it)
 		cr_assert_eq(engine_add(bench.engine, &request, NULL), FIT_OK);
 		kv_oracle_add(&bench.oracle, &request);
 		const struct batch *batch = engine_schedule(bench.engine);
-		cr_assert_eq(batch->counts.shared_tokens, 8 * id);
+		cr_assert_eq(batch->counts.decode_rows, id);
+		cr_assert_eq(batch->counts.prefill_rows, 1);
+		cr_assert_eq(batch->counts.shared_tokens, id == 0 ? 0 : 8 * (id - 1));
 		require_equal(batch->counts.repeat_tokens, repeats[id]);
+		cr_assert_eq(batch->counts.prefill_shared_tokens, 0);
 		struct step_time time;
 		struct error error = {0};
 		cr_assert_eq(engine_execute(bench.engine, &time, &error), STATUS_OK);

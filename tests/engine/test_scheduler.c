@@ -118,7 +118,7 @@ static void bench_init(struct bench *bench)
 	for (uint32_t i = 0; i < SCHEDULERS; i++) {
 		scheduler_init(&bench->real[i], &bench->script.config, i < 2);
 		bench->real[i].spread = bench->model.spread;
-		bench->real[i].blocks.readers = bench->model.readers;
+		bench->real[i].window.sharing.readers = bench->model.readers;
 	}
 }
 

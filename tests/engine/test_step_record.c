@@ -11,6 +11,7 @@ Test(step_record, columns_are_named_in_order)
 		"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode\tdecode_rows\tprefill_rows\t"
 		"prefill_tokens\tcached_tokens\tdecode_context_tokens\tdecode_longest_context\t"
 		"prefill_attention_pairs\tprefill_longest_context\tprefill_context_tokens\t"
+		"prefill_shared_tokens\t"
 		"prefill_tiles\tprefill_tile_keys\tprefill_chain_keys\tprefill_half_chain_keys\t"
 		"sampled_rows\trunning\twaiting\tused_blocks\tshared_tokens\treread_tokens\t"
 		"repeat_tokens\tcached_free_blocks\tfree_blocks\tpreemptions");

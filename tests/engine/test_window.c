@@ -114,7 +114,7 @@ static void body_window(struct prop *prop, const void *context)
 
 	memset(&scene, 0, sizeof(scene));
 	scene.prop = prop;
-	window_init(&scene.window, prop_range(prop, 1, 8), prop_range(prop, 1, 9));
+	window_init(&scene.window, prop_range(prop, 1, 8), prop_range(prop, 1, 9), 1);
 	for (uint32_t i = 0; i < PASSES; i++) {
 		while (scene.added < SEQUENCES && prop_chance(prop, 1, 4)) {
 			add_sequence(&scene);
@@ -141,7 +141,7 @@ Test(window, an_empty_window_has_no_context)
 	struct decode_window window;
 	const struct sequence_queue running = {.head = NULL};
 
-	window_init(&window, 4, 16);
+	window_init(&window, 4, 16, 1);
 	window_extend(&window, &running);
 	cr_assert_eq(window_longest_context(&window, &running), 0);
 	cr_assert_not(window_has_due(&window));
@@ -169,7 +169,7 @@ Test(window, many_due_sequences_come_in_the_order_of_their_admission)
 
 	for (uint32_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
 		struct decode_window window;
-		window_init(&window, counts[c], 4);
+		window_init(&window, counts[c], 4, 1);
 		for (uint32_t i = 0; i < counts[c]; i++) {
 			uint64_t place = (uint64_t)i * 101 % counts[c];
 			sequences[i] = beginning_a_block(place << 30);
@@ -195,7 +195,7 @@ Test(window, due_sequences_come_in_the_order_of_any_number_of_admissions)
 	struct decode_window window;
 	struct sequence_queue running = {0};
 
-	window_init(&window, COUNT, 4);
+	window_init(&window, COUNT, 4, 1);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		sequences[i] = beginning_a_block(admissions[i]);
 		queue_push_back(&running, &sequences[i]);

@@ -71,8 +71,8 @@ static void comparison_open(struct comparison *own, const struct subject *subjec
 	/* steps count chains of tiles, and readings, as the GPU has them */
 	own->rounded.engine->scheduler.spread = own->gpu.runner.spread;
 	own->exact.engine->scheduler.spread = own->gpu.runner.spread;
-	own->rounded.engine->scheduler.blocks.readers = own->gpu.runner.readers;
-	own->exact.engine->scheduler.blocks.readers = own->gpu.runner.readers;
+	own->rounded.engine->scheduler.window.sharing.readers = own->gpu.runner.readers;
+	own->exact.engine->scheduler.window.sharing.readers = own->gpu.runner.readers;
 }
 
 static void comparison_close(struct comparison *own)

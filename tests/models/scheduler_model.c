@@ -287,14 +287,15 @@ static void mixed(struct scheduler_model *model)
 	}
 }
 
-static uint32_t holders(const struct scheduler_model *model, uint32_t block)
+/* Rows of the step that decode, or do not, and hold a block. */
+static uint32_t holders(const struct scheduler_model *model, uint32_t block, bool is_decode)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < model->running.count; i++) {
-		const struct block_model_table *table =
-			&model->sequences[model->running.items[i]].table;
-		for (uint32_t j = 0; j < table->count; j++) {
+	for (uint32_t i = 0; i < model->row_count; i++) {
+		const struct model_row *row = &model->rows[i];
+		const struct block_model_table *table = &model->sequences[row->sequence].table;
+		for (uint32_t j = 0; j < table->count && row->is_decode == is_decode; j++) {
 			count += table->blocks[j] == block;
 		}
 	}
@@ -307,7 +308,10 @@ static void count_shared(struct scheduler_model *model)
 	uint64_t repeats = 0;
 
 	for (uint32_t block = 0; block < model->config.kv_block_count; block++) {
-		uint32_t count = holders(model, block);
+		uint32_t count = holders(model, block, true);
+		uint32_t prompts = holders(model, block, false);
+		model->counts.prefill_shared_tokens +=
+			prompts > 1 ? (prompts - 1) * model->config.block_size : 0;
 		if (count > 1) {
 			model->counts.shared_tokens += (count - 1) * model->config.block_size;
 			parts += (uint64_t)(count - 1) * 65536 / count;

@@ -39,7 +39,7 @@ void vllm_drive_init(
 	memset(drive, 0, sizeof(*drive));
 	drive->feeding = feeding;
 	scheduler_init(&drive->real, &config, feeding != VLLM_COUNTED);
-	drive->real.blocks.readers = config.kv_block_count % 4;
+	drive->real.window.sharing.readers = config.kv_block_count % 4;
 }
 
 void vllm_drive_deinit(struct vllm_drive *drive)
@@ -224,14 +224,50 @@ static void count_holders(const struct scheduler *real, uint32_t *holders)
 	}
 }
 
+/* The same of the sequences with a decode row, or a prefill row, in the step. */
+static void count_holders_of_rows(const struct scheduler *real, bool is_decode, uint32_t *holders)
+{
+	struct vllm_row row;
+
+	memset(holders, 0, VLLM_BLOCKS * sizeof(*holders));
+	for (const struct sequence *s = real->running.head; s != NULL; s = s->next) {
+		bool is_counted = row_of(real, s, &row) && row.is_decode == is_decode;
+		for (uint32_t i = 0; i < s->block_count && is_counted; i++) {
+			holders[s->block_table[i]]++;
+		}
+	}
+}
+
+static void require_sharing(const struct scheduler *real, const struct step_counts *counts)
+{
+	const uint32_t readers = real->window.sharing.readers;
+	uint32_t decodes[VLLM_BLOCKS], prompts[VLLM_BLOCKS];
+	uint64_t shared = 0, parts = 0, repeats = 0, by_prompts = 0;
+
+	count_holders_of_rows(real, true, decodes);
+	count_holders_of_rows(real, false, prompts);
+	for (uint32_t id = 1; id < real->config.kv_block_count; id++) {
+		uint32_t count = decodes[id];
+		shared += count > 1 ? count - 1 : 0;
+		parts += count > 1 ? (uint64_t)(count - 1) * 65536 / count : 0;
+		for (uint32_t read = readers; read > 0 && read < count; repeats++) {
+			read += readers;
+		}
+		by_prompts += prompts[id] > 1 ? prompts[id] - 1 : 0;
+	}
+	require_equal(counts->shared_tokens, shared * real->config.block_size);
+	require_equal(counts->reread_tokens, parts * real->config.block_size / 65536);
+	require_equal(counts->repeat_tokens, repeats * real->config.block_size);
+	require_equal(counts->prefill_shared_tokens, by_prompts * real->config.block_size);
+}
+
 /* Queues and blocks are counted anew, and what is cached by the events. Block 0 is held by nobody
    and never given. */
 static void require_state(const struct scheduler *real, const struct step_counts *counts)
 {
 	struct vllm_list waiting = {0}, running = {0};
 	uint32_t holders[VLLM_BLOCKS];
-	uint64_t used = 0, shared = 0, parts = 0, repeats = 0, cached_free = 0, cached = 0,
-		 preempted = 0;
+	uint64_t used = 0, cached_free = 0, cached = 0, preempted = 0;
 	const uint32_t block_count = real->config.kv_block_count;
 
 	list_queue(&waiting, &real->waiting);
@@ -241,11 +277,6 @@ static void require_state(const struct scheduler *real, const struct step_counts
 		uint32_t count = holders[id];
 		require_equal(real->blocks.blocks[id].is_free, count == 0);
 		used += count > 0;
-		shared += count > 1 ? count - 1 : 0;
-		parts += count > 1 ? (uint64_t)(count - 1) * 65536 / count : 0;
-		for (uint32_t read = real->blocks.readers; read > 0 && read < count; repeats++) {
-			read += real->blocks.readers;
-		}
 		cached_free += count == 0 && real->blocks.blocks[id].is_indexed;
 	}
 	for (size_t i = 0; i < real->events.count; i++) {
@@ -257,9 +288,6 @@ static void require_state(const struct scheduler *real, const struct step_counts
 	require_equal(counts->waiting, waiting.count);
 	require_equal(counts->used_blocks, used);
 	require_equal(counts->free_blocks, block_count - 1 - used);
-	require_equal(counts->shared_tokens, shared * real->config.block_size);
-	require_equal(counts->reread_tokens, parts * real->config.block_size / 65536);
-	require_equal(counts->repeat_tokens, repeats * real->config.block_size);
 	require_equal(counts->cached_free_blocks, cached_free);
 	require_equal(counts->cached_tokens, cached);
 	require_equal(counts->preemptions, preempted);
@@ -320,6 +348,7 @@ static void list_rows(struct vllm_drive *drive)
 	}
 	require_counts(&real->batch.counts, now);
 	require_state(real, &real->batch.counts);
+	require_sharing(real, &real->batch.counts);
 	require_chunks(drive, now);
 	require(!real->is_computing || real->batch.row_count == now->row_count,
 		"the batch has other rows");

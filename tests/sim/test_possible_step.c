@@ -18,6 +18,7 @@ static struct step_counts mixed_step(void)
 			batch_attention_pairs(100, 300) + batch_attention_pairs(0, 50),
 		.prefill_longest_context = 400,
 		.prefill_context_tokens = 450,
+		.prefill_shared_tokens = 16,
 		.prefill_tiles = 4,
 		.prefill_tile_keys = prefill_tile_keys(100, 300) + prefill_tile_keys(0, 50),
 		.prefill_chain_keys = 400,
@@ -39,20 +40,12 @@ Test(possible_step, steps_of_an_engine_are)
 
 	require(step_is_possible(&counts, &fault), "%s", fault.count);
 	counts.decode_longest_context = counts.prefill_longest_context = 0;
-	counts.prefill_context_tokens = counts.prefill_tiles = counts.prefill_tile_keys = 0;
+	counts.prefill_context_tokens = counts.prefill_shared_tokens = 0;
+	counts.prefill_tiles = counts.prefill_tile_keys = 0;
 	counts.prefill_chain_keys = counts.prefill_half_chain_keys = 0;
 	require(step_is_possible(&counts, &fault), "%s", fault.count);
 	counts = (struct step_counts){0};
 	require(step_is_possible(&counts, &fault), "%s", fault.count);
-	/* Others that run may share without a row in the step. */
-	counts = (struct step_counts){.decode_rows = 1,
-		.decode_context_tokens = 300,
-		.sampled_rows = 1,
-		.running = 3,
-		.shared_tokens = 512};
-	require(step_is_possible(&counts, &fault), "%s", fault.count);
-	counts.running = 1;
-	require(!step_is_possible(&counts, &fault), "shared by whom?");
 	/* Means of two steps, rounded down: of 7 and 8 tokens, 4 and 4 the longest. */
 	counts = (struct step_counts){.decode_rows = 2,
 		.decode_context_tokens = 7,
@@ -88,6 +81,8 @@ Test(possible_step, each_count_is_bound_by_those_before_it)
 		CASE(prefill_chain_keys, 399, "400 to"),
 		CASE(prefill_half_chain_keys, 401, "0 to 400"),
 		CASE(sampled_rows, 7, "0 to 6"),
+		CASE(shared_tokens, 1001, "0 to 1000"),
+		CASE(prefill_shared_tokens, 451, "0 to 450"),
 		CASE(reread_tokens, 513, "0 to 512"),
 		CASE(repeat_tokens, 513, "0 to 512"),
 #undef CASE

@@ -937,31 +937,6 @@ Test(profile_laws, half_a_tile_jumps_at_a_named_edge)
 		"the edge has no name");
 }
 
-/* Sequences that run without a row in the step hold shared blocks too. What they read again is no
-   more than what the step's rows share. */
-Test(profile_laws, sequences_without_a_row_read_nothing_again)
-{
-	static const uint64_t contexts[] = {17, 3000}; /* eight rows of these read once or not */
-	const struct gpu_profile profile = builtin("h200-qwen3-0.6b");
-	struct operation_pricer pricer;
-
-	operation_pricer_init(&pricer, &profile.prices);
-	for (uint32_t i = 0; i < sizeof(contexts) / sizeof(contexts[0]); i++) {
-		struct step_counts counts = {.decode_rows = 8,
-			.decode_context_tokens = 8 * contexts[i],
-			.decode_longest_context = contexts[i],
-			.shared_tokens = 399 * 4096,
-			.reread_tokens = 4086,
-			.repeat_tokens = 12 * 4096,
-			.sampled_rows = 8};
-		double ns = price_by_operations(&pricer, &counts, false).gpu_ns;
-		counts.shared_tokens = counts.decode_context_tokens;
-		counts.repeat_tokens = counts.decode_context_tokens;
-		double capped_ns = price_by_operations(&pricer, &counts, false).gpu_ns;
-		require(ns == capped_ns, "%.0f and %.0f ns", ns, capped_ns);
-	}
-}
-
 /* Five rows that read 18,431 shared tokens each for themselves, and 18,432 once, at a price that
    grows with the rows: 16 rows and more would not tell. */
 Test(profile_laws, few_rows_that_begin_to_share_jump_at_a_named_edge)

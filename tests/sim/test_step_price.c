@@ -43,14 +43,13 @@ static void draw_counts(struct prop *prop, struct step_counts *counts)
 			counts->decode_rows * prop_range(prop, 1, 9000) + prop_below(prop, 7);
 		counts->decode_longest_context =
 			counts->decode_context_tokens / counts->decode_rows + prop_below(prop, 99);
-		counts->shared_tokens = prop_chance(prop, 1, 2) ? prop_below(prop, 9000) : 0;
-		counts->reread_tokens = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 9000) : 0;
-		counts->repeat_tokens = prop_chance(prop, 1, 2) ? prop_range(prop, 1, 9000) : 0;
+		uint32_t most = (uint32_t)u64_min(counts->decode_context_tokens, 9000);
+		uint32_t shared = prop_chance(prop, 1, 2) ? prop_below(prop, most + 1) : 0;
+		counts->shared_tokens = shared;
+		counts->reread_tokens = prop_chance(prop, 1, 2) ? prop_below(prop, shared + 1) : 0;
+		counts->repeat_tokens = prop_chance(prop, 1, 2) ? prop_below(prop, shared + 1) : 0;
 	}
 	if (prop_chance(prop, 2, 3)) {
-		if (counts->decode_rows == 0 && prop_chance(prop, 1, 2)) {
-			counts->shared_tokens = prop_below(prop, 90000);
-		}
 		counts->prefill_rows = prop_range(prop, 1, prop_chance(prop, 1, 2) ? 1 : 30);
 		counts->prefill_tokens = counts->prefill_rows + prop_below(prop, 17000);
 		counts->prefill_attention_pairs =
@@ -67,6 +66,10 @@ static void draw_counts(struct prop *prop, struct step_counts *counts)
 			counts->prefill_context_tokens =
 				prop_chance(prop, 1, 2) ? prop_range(prop, 1, 900000) : 0;
 		}
+		counts->prefill_shared_tokens =
+			prop_chance(prop, 1, 2)
+				? prop_below(prop, (uint32_t)counts->prefill_context_tokens + 1)
+				: 0;
 	}
 	counts->sampled_rows = counts->decode_rows + prop_below(prop, counts->prefill_rows + 1);
 	prop_log(prop,
@@ -395,7 +398,7 @@ static double naive_context(
 	const struct operation_prices *prices, const struct step_counts *counts, double *floor)
 {
 	double rows = (double)counts->decode_rows, context = (double)counts->decode_context_tokens;
-	double shared = fmin((double)counts->shared_tokens, context);
+	double shared = (double)counts->shared_tokens;
 	double longest = fmin((double)counts->decode_longest_context, context);
 	double ns = 0;
 
@@ -422,7 +425,7 @@ static double naive_context(
 		      TERM(kv_each_far), shared - once, (double)counts->reread_tokens * context) +
 	      naive_cheaper(TERM(kv_merge), once, rows) + naive_cheaper(TERM(kv_first), longest, 1);
 	if (shared > 0 && !is_each) {
-		ns += RAMP(kv_repeat, fmin((double)counts->repeat_tokens, shared));
+		ns += RAMP(kv_repeat, (double)counts->repeat_tokens);
 	}
 	if (has_long_row || (shared > 0 && !is_each)) {
 		ns += RAMP(kv_long, 1) + RAMP(kv_long_rows, rows);
@@ -464,7 +467,7 @@ static double naive_prompts(
 	double half = counts->prefill_half_chain_keys > 0
 			      ? (double)counts->prefill_half_chain_keys
 			      : chain * (2 * units > processors ? 1 : 0.5);
-	double shared = counts->decode_rows > 0 ? 0 : (double)counts->shared_tokens;
+	double shared = (double)counts->prefill_shared_tokens;
 	double others = fmax(0, (double)counts->prefill_context_tokens - keys - shared);
 	*floor = 4 * pairs * 8 * 64 * 6 / (prices->limits.flop_rate * 1000);
 	return RAMP(prefill_walk, keys) + RAMP(prefill_half_chain, half) +
@@ -545,7 +548,6 @@ static struct operation_price naive_operations(
 	if (counts->decode_rows > 0 && counts->prefill_tokens > 0) {
 		decodes.prefill_rows = decodes.prefill_tokens = 0;
 		decodes.sampled_rows = counts->decode_rows;
-		/* Who shares the shared tokens of a mixed step is not known. */
 		prompts.decode_rows = prompts.decode_context_tokens = prompts.shared_tokens = 0;
 		prompts.sampled_rows = counts->sampled_rows - counts->decode_rows;
 		double a = naive_whole(prices, &decodes, is_ahead, &roofline);

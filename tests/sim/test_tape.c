@@ -12,14 +12,17 @@
 #define HEADER                                                                                     \
 	"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode\tdecode_rows\tprefill_rows\t"           \
 	"prefill_tokens\tcached_tokens\tdecode_context_tokens\tdecode_longest_context\tprefill_"   \
-	"attention_pairs\tprefill_longest_context\tprefill_context_tokens\tprefill_tiles\t"        \
+	"attention_pairs\tprefill_longest_context\tprefill_context_tokens\tprefill_shared_"        \
+	"tokens\t"                                                                                 \
+	"prefill_tiles\t"                                                                          \
 	"prefill_tile_keys\tprefill_chain_keys\tprefill_half_chain_keys\t"                         \
 	"sampled_rows\trunning\twaiting\tused_blocks\tshared_tokens\treread_tokens\t"              \
 	"repeat_tokens\tcached_free_blocks\tfree_blocks\tpreemptions\n"
-#define COUNTS_0 "\t0\t2\t30\t16\t0\t0\t300\t24\t40\t2\t39\t24\t12\t2\t2\t7\t3\t16\t8\t4\t0\t5\t0\n"
+#define COUNTS_0                                                                                   \
+	"\t0\t2\t30\t16\t0\t0\t300\t24\t40\t16\t2\t39\t24\t12\t2\t2\t7\t3\t16\t8\t4\t0\t5\t0\n"
 #define ROW_0 "0\t100\t50\t40\t10\teager" COUNTS_0
 #define ROW_1                                                                                      \
-	"1\t150\t20\t19\t1\tgraph\t2\t0\t0\t0\t48\t28\t0\t0\t0\t0\t0\t0\t0\t2\t2\t7\t3\t16\t8"     \
+	"1\t150\t20\t19\t1\tgraph\t2\t0\t0\t0\t48\t28\t0\t0\t0\t0\t0\t0\t0\t0\t2\t2\t7\t3\t16\t8"  \
 	"\t4\t0\t5\t0\n"
 
 static const struct batch batches[] = {
@@ -30,6 +33,7 @@ static const struct batch batches[] = {
 			.prefill_attention_pairs = 300,
 			.prefill_longest_context = 24,
 			.prefill_context_tokens = 40,
+			.prefill_shared_tokens = 16,
 			.prefill_tiles = 2,
 			.prefill_tile_keys = 39,
 			.prefill_chain_keys = 24,
@@ -207,12 +211,14 @@ Test(tape, a_step_is_the_next_one_on_the_tape)
 #define FLEET_HEADER                                                                               \
 	"step\tstart_ns\telapsed_ns\tgpu_ns\thost_ns\tmode\tdecode_rows\tprefill_rows\t"           \
 	"prefill_tokens\tcached_tokens\tdecode_context_tokens\tdecode_longest_context\tprefill_"   \
-	"attention_pairs\tprefill_longest_context\tprefill_context_tokens\tprefill_tiles\t"        \
+	"attention_pairs\tprefill_longest_context\tprefill_context_tokens\tprefill_shared_"        \
+	"tokens\t"                                                                                 \
+	"prefill_tiles\t"                                                                          \
 	"prefill_tile_keys\tprefill_chain_keys\tprefill_half_chain_keys\t"                         \
 	"sampled_rows\trunning\twaiting\tused_blocks\tshared_tokens\treread_tokens\t"              \
 	"repeat_tokens\tcached_free_blocks\tfree_blocks\tpreemptions\treplica\n"
 #define FLEET_COUNTS                                                                               \
-	"\t0\t2\t30\t16\t0\t0\t300\t24\t40\t2\t39\t24\t12\t2\t2\t7\t3\t16\t8\t4\t0\t5\t0\t"
+	"\t0\t2\t30\t16\t0\t0\t300\t24\t40\t16\t2\t39\t24\t12\t2\t2\t7\t3\t16\t8\t4\t0\t5\t0\t"
 
 enum { FLEET = 3 };
 
@@ -376,8 +382,8 @@ Test(tape, malformed_tapes_are_refused_with_line_and_column)
 		{"", "steps.tsv:1: found an empty file"},
 		{"step\tstart_ns\n", "steps.tsv:1: column elapsed_ns is missing"},
 		{"step\tstep\n", "steps.tsv:1: found column step twice"},
-		{HEADER "0\t1\n", "steps.tsv:2: found 2 columns, expected the header's 29"},
-		{HEADER "\n", "steps.tsv:2: found 1 column, expected the header's 29"},
+		{HEADER "0\t1\n", "steps.tsv:2: found 2 columns, expected the header's 30"},
+		{HEADER "\n", "steps.tsv:2: found 1 column, expected the header's 30"},
 		{HEADER "\t1\t1\t1\t1\tnone" COUNTS_0,
 			"steps.tsv:2: column step: found '', expected an integer"},
 		{HEADER "0\t10\r0\n", "steps.tsv:2: found a carriage return"},

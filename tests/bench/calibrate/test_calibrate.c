@@ -151,7 +151,8 @@ Test(points, each_count_tells_steps_apart)
 		.prefill_tile_keys = 2000,
 		.prefill_chain_keys = 1500,
 		.prefill_half_chain_keys = 800,
-		.prefill_context_tokens = 1700};
+		.prefill_context_tokens = 1700,
+		.prefill_shared_tokens = 600};
 	static const size_t counts[] = {
 #define AT(name) offsetof(struct step_counts, name),
 		CALIBRATE_POINT_LIST(AT)
@@ -277,6 +278,29 @@ Test(points, steps_that_share_more_are_other_steps)
 	calibrate_points_free(&points);
 }
 
+/* In tables without prefill_shared_tokens all running sequences share. */
+Test(points, shares_of_older_tables_are_given_to_the_rows)
+{
+	struct calibrate_points points;
+
+	read_text(&points,
+		"prefill_context_tokens\tshared_tokens\trepeat_tokens\t" POINT_HEADER
+		"600\t512\t256\t1\t500\t400\t100\t0\t2\t88\t0\t4000\t2\n"
+		"600\t512\t256\t1\t500\t400\t100\t0\t1\t88\t0\t4000\t1\n"
+		"600\t512\t256\t1\t500\t400\t100\t2\t2\t88\t300\t4000\t4\n",
+		0);
+	static const uint64_t by_prompts[] = {512, 0, 0}, by_rows[] = {0, 0, 300},
+			      again[] = {0, 0, 256};
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct step_counts *counts = &points.points[i].counts;
+		require_equal(counts->prefill_shared_tokens, by_prompts[i]);
+		require_equal(counts->shared_tokens, by_rows[i]);
+		require_equal(counts->repeat_tokens, again[i]);
+		require(counts->reread_tokens <= by_rows[i], "line %u", i);
+	}
+	calibrate_points_free(&points);
+}
+
 Test(points, steps_whose_longest_rows_differ_are_other_steps)
 {
 	struct calibrate_points points;
@@ -298,7 +322,7 @@ Test(points, steps_whose_longest_rows_differ_are_other_steps)
 /* Each count of steps that are nearly equal becomes its mean, and no other's. */
 static void body_join(struct prop *prop, const void *context)
 {
-	enum { MEANS = 11, SAMPLES = 6 };
+	enum { MEANS = 12, SAMPLES = 6 };
 	static const size_t means[MEANS] = {
 #define AT(name) offsetof(struct calibrate_point, counts.name)
 		AT(decode_context_tokens),
@@ -312,6 +336,7 @@ static void body_join(struct prop *prop, const void *context)
 		AT(prefill_chain_keys),
 		AT(prefill_half_chain_keys),
 		AT(prefill_context_tokens),
+		AT(prefill_shared_tokens),
 #undef AT
 	};
 	struct calibrate_points points = {0};

@@ -97,6 +97,103 @@ Test(pool, a_step_of_several_takes_their_mean)
 	}
 }
 
+/* A file of several calibrations weighs as many as it holds, in times and in heat. */
+Test(pool, each_calibration_weighs_the_same)
+{
+	struct calibrate_pool pool;
+	struct error error = {0};
+
+	write_points("a.tsv", "# calibrations 3\n" MODEL HEAT,
+		"3\t400\t300\t100\t0\t2\t0\t0\t1000\t0\t2\n");
+	write_points("b.tsv",
+		MODEL "# heat_form mean-square\n# heat_prompt 0.3\n# heat_decode 0.25\n"
+		      "# heat_decay_ns 90000000\n",
+		"2\t800\t500\t300\t0\t2\t0\t0\t1004\t0\t2\n");
+	require(read_pool(&pool, "a.tsv,b.tsv", &error) == STATUS_OK, "%s", error.text);
+	require_equal(pool.points.count, 1);
+	require_equal(pool.points.points[0].elapsed_ns, 500);
+	require_equal(pool.points.points[0].gpu_ns, 350);
+	require_equal(pool.points.points[0].counts.decode_context_tokens, 1001);
+	cr_expect_str_eq(pool.points.origin.calibrations, "4");
+	cr_expect_str_eq(pool.points.origin.heat_prompt, "0.150000");
+	cr_expect_str_eq(pool.points.origin.heat_decode, "0.100000");
+	cr_expect_str_eq(pool.points.origin.heat_decay_ns, "60000000");
+	calibrate_pool_free(&pool);
+}
+
+/* `steps` steps of both cards, of which the second takes `decode` and `prompt` times as long
+   without and with prompts, then one of each kind that only the second has, of 900,000 ns on the
+   first. */
+static void write_fast_and_slow(uint32_t steps, double decode, double prompt)
+{
+	static char a[32768], b[32768];
+	size_t a_bytes = 0, b_bytes = 0;
+
+	for (uint32_t i = 0; i <= steps; i++) {
+		const double base[] = {i < steps ? 100000 + 1000 * i : 900000, decode, prompt};
+		for (uint32_t kind = 1; kind <= 2; kind++) {
+			uint32_t rows = 2 + i, tokens = kind == 2 ? 10 + i : 0;
+			uint32_t first = (uint32_t)base[0];
+			uint32_t second = (uint32_t)(base[0] * base[kind] + 0.5);
+			static const char format[] = "3\t%u\t%u\t0\t0\t%u\t%u\t%u\t1000\t%u\t%u\n";
+			if (i < steps) {
+				a_bytes += (size_t)snprintf(a + a_bytes, sizeof(a) - a_bytes,
+					format, first, first, rows, kind == 2, tokens, tokens * 50,
+					rows);
+			}
+			b_bytes += (size_t)snprintf(b + b_bytes, sizeof(b) - b_bytes, format,
+				second, second, rows, kind == 2, tokens, tokens * 50, rows);
+		}
+	}
+	write_points("a.tsv", MODEL, a);
+	write_points("b.tsv", MODEL, b);
+}
+
+/* A step that only a fast card has takes as long as on the mean of the cards. */
+Test(pool, steps_of_one_card_are_scaled_by_its_pace)
+{
+	static const double paces[][2] = {{0.8, 0.9}, {1, 1}, {1.25, 1.1}};
+
+	for (uint32_t i = 0; i < sizeof(paces) / sizeof(paces[0]); i++) {
+		struct calibrate_pool pool;
+		struct error error = {0};
+		uint32_t found = 0;
+		write_fast_and_slow(CALIBRATE_PACE_STEPS, paces[i][0], paces[i][1]);
+		require(read_pool(&pool, "a.tsv,b.tsv", &error) == STATUS_OK, "%s", error.text);
+		require_equal(pool.points.count, 2 * CALIBRATE_PACE_STEPS + 2);
+		for (size_t k = 0; k < pool.points.count; k++) {
+			const struct calibrate_point *point = &pool.points.points[k];
+			if (point->counts.decode_rows == 2 + CALIBRATE_PACE_STEPS) {
+				double mean = (1 + paces[i][point->counts.prefill_rows]) / 2;
+				require(fabs((double)point->elapsed_ns / (900000 * mean) - 1) <
+						0.0001,
+					"%llu ns", (unsigned long long)point->elapsed_ns);
+				found++;
+			}
+		}
+		require_equal(found, 2);
+		calibrate_pool_free(&pool);
+	}
+}
+
+/* Few steps of both do not tell how fast a card is. */
+Test(pool, a_card_has_no_pace_by_few_steps)
+{
+	struct calibrate_pool pool;
+	struct error error = {0};
+
+	write_fast_and_slow(CALIBRATE_PACE_STEPS - 1, 0.8, 0.9);
+	require(read_pool(&pool, "a.tsv,b.tsv", &error) == STATUS_OK, "%s", error.text);
+	const struct calibrate_point *last = &pool.points.points[pool.points.count - 1];
+	require_equal(last->counts.decode_rows, 1 + CALIBRATE_PACE_STEPS);
+	require_equal(last->elapsed_ns, 810000);
+	for (uint32_t i = 0; i < pool.count; i++) {
+		cr_expect_eq(pool.spreads[i].pace[0], 1);
+		cr_expect_eq(pool.spreads[i].pace[1], 1);
+	}
+	calibrate_pool_free(&pool);
+}
+
 /* Points that do not name their device are of that of the others. */
 Test(pool, a_device_is_that_of_the_files_that_name_one)
 {
@@ -322,8 +419,7 @@ Test(pool, the_command_keeps_the_means)
 	require(calibrate_points_write(&points, path, &error) == STATUS_OK, "%s", error.text);
 	char *text = quire_output(folder, 0, line), words[160];
 	const unsigned long long calibrations = 2 * strtoull(points.origin.calibrations, NULL, 10);
-	snprintf(words, sizeof(words),
-		"%llu calibrations in 2 files, each of the same weight, %zu different steps\n",
+	snprintf(words, sizeof(words), "%llu calibrations in 2 files, %zu different steps\n",
 		calibrations, points.count);
 	require(strstr(text, words) != NULL, "%s", text);
 	require(strstr(text, "other.tsv over that of ") != NULL, "%s", text);

@@ -296,7 +296,7 @@ Test(replay_tape_cli, a_tape_names_the_step_and_column_that_differ)
 	static const char *const columns[] = {"decode_rows", "prefill_rows", "prefill_tokens",
 		"cached_tokens", "decode_context_tokens", "decode_longest_context",
 		"prefill_attention_pairs", "prefill_longest_context", "prefill_context_tokens",
-		"prefill_tiles", "prefill_tile_keys", "prefill_chain_keys",
+		"prefill_shared_tokens", "prefill_tiles", "prefill_tile_keys", "prefill_chain_keys",
 		"prefill_half_chain_keys", "sampled_rows", "running", "waiting", "used_blocks",
 		"shared_tokens", "reread_tokens", "repeat_tokens", "cached_free_blocks",
 		"free_blocks", "preemptions"};

@@ -293,8 +293,7 @@ Test(capacity, prices_steps_that_can_be)
 				.prefill_attention_pairs = 50 * length * length,
 				.decode_rows = 100 * (output - 1),
 				.decode_steps = output > 1 ? 10 * output : 0,
-				.decode_context_tokens = 100 * (output - 1) * length,
-				.decode_running = 100 * output};
+				.decode_context_tokens = 100 * (output - 1) * length};
 			struct asked asked = {.limits = &limits};
 			const struct runner pricer = {.state = &asked, .price = price_possible};
 			double ns = 0;
@@ -405,11 +404,8 @@ static enum status price_line(
 Test(capacity, rows_leave_room_for_the_prompts_of_their_step)
 {
 	const struct runner pricer = {.price = price_line};
-	const struct step_sums sums = {.decode_steps = 100,
-		.decode_rows = 5000,
-		.decode_running = 5000,
-		.prompts = 50,
-		.prefill_tokens = 15000};
+	const struct step_sums sums = {
+		.decode_steps = 100, .decode_rows = 5000, .prompts = 50, .prefill_tokens = 15000};
 	struct engine_config limits = {.policy = policy_at(0),
 		.max_num_seqs = 1000,
 		.kv_block_count = 100000,
@@ -441,7 +437,6 @@ static struct run_sums draw_work(struct prop *prop)
 
 	work.sums = (struct step_sums){.decode_steps = decodes,
 		.decode_rows = decodes * prop_range(prop, 1, 9),
-		.decode_running = decodes * prop_range(prop, 1, 9),
 		.decode_context_tokens = decodes * prop_range(prop, 1, 900),
 		.prompts = work.steps - decodes,
 		.prefill_tokens = (work.steps - decodes) * prop_range(prop, 1, 90),
