@@ -29,6 +29,9 @@ enum { GPU_PROFILE_NAME_BYTES = 64, GPU_PROFILE_TEXT_BYTES = 160 };
 #define GPU_PROFILE_CALIBRATED_FORM "quire-calibrated-"
 #define GPU_PROFILE_CALIBRATED_SCHEMA GPU_PROFILE_CALIBRATED_FORM "4"
 
+/* The most that cards of a kind may differ by, as a share. */
+#define GPU_PROFILE_SPREAD_MOST 0.5
+
 /* Ends the name of a GPU's profile by rates: h200-datasheet. */
 #define GPU_PROFILE_DATASHEET "-datasheet"
 
@@ -116,6 +119,8 @@ struct gpu_profile {
 	struct heat_prices heat;
 	struct step_hull hull;
 	struct profile_errors held_out;
+	double card_spread;  /* how far a card is from the mean of those that were measured, at
+			       most; 0: not known */
 	double engine_bytes; /* what the engine holds beside weights and KV blocks, its context
 				included, as it was measured; 0: not known, and estimated */
 	/* The least that a step takes on the host of an engine in a process of its own, as a

@@ -23,6 +23,27 @@ static enum status read_errors(
 	return json_double(&held_out, "bias", -1e15, 1e15, &out->bias, error);
 }
 
+static enum status read_spread(const struct json_object *root, double *spread, struct error *error)
+{
+	struct json_object calibration;
+	uint64_t millionths = 0;
+
+	if (json_find(root, "calibration") == NULL) {
+		return STATUS_OK;
+	}
+	TRY(json_object(root, "calibration", &calibration, error));
+	const cJSON *field = json_find(&calibration, "card_spread");
+	if (field == NULL) {
+		return STATUS_OK;
+	}
+	if (!cJSON_IsString(field) || !text_to_millionths(field->valuestring, &millionths) ||
+		(double)millionths > GPU_PROFILE_SPREAD_MOST * 1e6) {
+		return json_refuse(&calibration, "card_spread", "a text of 0 to 0.5", error);
+	}
+	*spread = (double)millionths / 1e6;
+	return STATUS_OK;
+}
+
 static enum status read_shape(
 	const struct json_object *root, struct model_config *out, struct error *error)
 {
@@ -233,6 +254,7 @@ enum status gpu_profile_read_calibrated(
 	const char *model = NULL;
 
 	TRY(read_errors(root, &out->held_out, error));
+	TRY(read_spread(root, &out->card_spread, error));
 	TRY(json_text(root, "model", &model, error));
 	snprintf(out->model, sizeof(out->model), "%s", model);
 	out->ranks = 1;

@@ -521,6 +521,25 @@ enum status calibrate_points_calibrations(
 	return STATUS_OK;
 }
 
+enum status calibrate_points_card_spread(
+	const struct calibrate_points *points, double *spread, struct error *error)
+{
+	const char *text = points->origin.card_spread;
+	uint64_t millionths = 0;
+
+	*spread = 0;
+	if (text[0] == '\0') {
+		return STATUS_OK;
+	}
+	if (!text_to_millionths(text, &millionths) ||
+		(double)millionths > GPU_PROFILE_SPREAD_MOST * 1e6) {
+		return calibrate_origin_refuse(&points->origin, "card_spread", error, "0 to %.6f",
+			GPU_PROFILE_SPREAD_MOST);
+	}
+	*spread = (double)millionths / 1e6;
+	return STATUS_OK;
+}
+
 /* ---- writing ---- */
 
 enum status calibrate_points_write(

@@ -6,6 +6,7 @@
 
 #include "engine/base/status.h"
 #include "engine/batch.h"
+#include "sim/profile.h"
 
 /* Measured steps, the raw material of a calibration: a table of times and counts.
 
@@ -57,7 +58,9 @@ struct calibrate_point {
 
 /* X(key, bytes). The keys of heat say how it raises times, which are those at no heat; "" where
    they are as measured (sim/step_heat.h). source: of steps of another engine, what was
-   recorded. calibrations: how many the points are the means of; "": one. */
+   recorded. calibrations: how many the points are the means of; "": one. card_spread: how far the
+   steps of one of these cards took from the means, together and as a share, of the card that is
+   farthest; "": not known. */
 #define CALIBRATE_ORIGIN_LIST(X)                                                                   \
 	X(model, 64)                                                                               \
 	X(device, 64)                                                                              \
@@ -66,6 +69,7 @@ struct calibrate_point {
 	X(kv_blocks, 32)                                                                           \
 	X(tensor_parallel_size, 32)                                                                \
 	X(calibrations, 32)                                                                        \
+	X(card_spread, 32)                                                                         \
 	X(heat_form, 32)                                                                           \
 	X(heat_prompt, 32)                                                                         \
 	X(heat_decode, 32)                                                                         \
@@ -136,6 +140,10 @@ enum status calibrate_points_ranks(
 /* How many calibrations the points are the means of, 1 where their origin does not say. */
 enum status calibrate_points_calibrations(
 	const struct calibrate_points *points, uint64_t *count, struct error *error);
+
+/* card_spread of the origin; 0 where it has none. */
+enum status calibrate_points_card_spread(
+	const struct calibrate_points *points, double *spread, struct error *error);
 
 /* Adds the points of `more`. */
 void calibrate_points_append(struct calibrate_points *points, const struct calibrate_points *more);

@@ -122,6 +122,7 @@ static enum status add_one(struct calibrate_pool *pool, struct calibrate_points 
 
 	TRY(calibrate_heat_read(points, &heat, error));
 	TRY(calibrate_points_calibrations(points, &calibrations, error));
+	TRY(calibrate_points_card_spread(points, &pool->spreads[pool->count].cards, error));
 	if (pool->count == 0) {
 		*origin = *more;
 	}
@@ -311,6 +312,48 @@ static double pace_of(
 	return ratios[(count - 1) / 2];
 }
 
+/* The times of a file's steps without prompts that all have, over the means, in sum; 0 where these
+   are few. */
+static double distance_of(const struct calibrate_pool *pool, uint32_t file)
+{
+	const struct calibrate_points *points = &pool->points;
+	double own = 0, means = 0;
+	size_t count = 0;
+
+	for (size_t i = 0, end; i < points->count; i = end) {
+		end = calibrate_points_group(points, i);
+		const struct calibrate_point *group = &points->points[i];
+		if (group->counts.prefill_rows > 0 || !is_of_all(pool, group, end - i)) {
+			continue;
+		}
+		const struct calibrate_point mean = mean_of(pool, group, end - i);
+		for (size_t j = i; j < end; j++) {
+			if (points->points[j].file == file) {
+				own += (double)points->points[j].elapsed_ns;
+				means += (double)mean.elapsed_ns;
+				count++;
+			}
+		}
+	}
+	return count < CALIBRATE_PACE_STEPS ? 0 : own / means;
+}
+
+/* Of the means, while the points are those of the files. */
+static void set_spread(struct calibrate_pool *pool)
+{
+	double spread = 0;
+
+	for (uint32_t i = 0; i < pool->count; i++) {
+		double distance = distance_of(pool, i), own = pool->spreads[i].cards;
+		spread = fmax(spread, distance > 0 ? fabs(distance - 1) + own * distance : own);
+	}
+	pool->points.origin.card_spread[0] = '\0';
+	if (spread > 0) {
+		snprintf(pool->points.origin.card_spread, sizeof(pool->points.origin.card_spread),
+			"%.6f", fmin(spread, GPU_PROFILE_SPREAD_MOST));
+	}
+}
+
 static void join_all(struct calibrate_pool *pool)
 {
 	struct calibrate_points *points = &pool->points;
@@ -323,6 +366,7 @@ static void join_all(struct calibrate_pool *pool)
 		pool->spreads[i].pace[false] = pace_of(pool, i, false, ratios);
 		pool->spreads[i].pace[true] = pace_of(pool, i, true, ratios);
 	}
+	set_spread(pool);
 	for (size_t i = 0, end; i < points->count; i = end) {
 		end = calibrate_points_group(points, i);
 		points->points[kept++] = mean_of(pool, &points->points[i], end - i);

@@ -11,11 +11,17 @@
    calibrations as it holds. Where only some have it, their times are divided by their paces first,
    so that a step is not cheap because only fast cards measured it. A file's pace is the median of
    its times over the means, of the steps that all have, with and without prompts: heat makes cards
-   differ more where there are prompts. */
+   differ more where there are prompts.
+
+   The spread of the cards is by how much the steps that all have take longer or shorter in sum on
+   the card that is farthest from the means; of those without prompts, since what heat adds is not
+   in these times. Of a file of several cards it is its own spread beside its distance from the
+   means, which is the most that it can be. A planner who does not know which card he gets is off by
+   as much. */
 
 enum { CALIBRATE_POOL_MOST = 16 };
 
-/* A pace of fewer steps than this is 1. */
+/* A pace of fewer steps than this is 1, and a spread of fewer is not known. */
 enum { CALIBRATE_PACE_STEPS = 32 };
 
 /* How much longer a calibration's steps take than the first one's, over the steps that both have,
@@ -26,6 +32,7 @@ struct calibrate_spread {
 	double low, median, high;
 	uint64_t calibrations; /* that the file holds */
 	double pace[2];	       /* of steps without and with prompts */
+	double cards;	       /* card_spread of the file; 0: not known */
 };
 
 struct calibrate_pool {

@@ -213,6 +213,7 @@ static void note_facts(struct plan_configuration_state *state, const struct run 
 	text_add(&state->profile_note,
 		run->profile_note.bytes == NULL ? "" : run->profile_note.bytes);
 	state->is_guess = !state->is_calibrated || !(run->facts.model_error > 0);
+	state->knows_cards = run->facts.knows_cards;
 	state->model_error = MODEL_GUESS;
 	if (!state->is_guess) {
 		state->model_error = (uint64_t)(run->facts.model_error * 1e6 + 0.5);

@@ -527,6 +527,11 @@ static void answer_model(const struct plan *plan, const struct plan_configuratio
 		(double)state->model_error / 1e4);
 	text_add(text, state->is_guess ? "a guess: the profile's error was not measured"
 				       : "the mean error of the profile's held-out steps");
+	if (!state->is_guess) {
+		text_add(text, state->knows_cards
+				       ? " and how far a card is from the mean of those measured"
+				       : "; how far other cards are off is not known");
+	}
 	if (answer->outside_share.has_value && answer->outside_share.value > OUTSIDE_MOST) {
 		text_format(text,
 			"; %.1f %% of the step time is of steps unlike those that the profile was "

@@ -12,7 +12,8 @@
                  not recorded; 40 of them unless told
        model     the trace itself, step times longer or shorter by the error of their prices: the
                  mean error of the profile's held-out steps as a bias of all of them, which is more
-                 than it can be, or MODEL_GUESS where none was measured
+                 than it can be, and how far a card is from the mean of those measured, where that
+                 is known; or MODEL_GUESS where no error was measured
 
    They are never merged: more traffic on record makes the first narrower, a better profile the
    second. Their searches begin when all answers are found, and run side by side. Replicate i is the

@@ -381,6 +381,7 @@ static enum status open_group_runners(
 		run->facts.profile_xxh64 =
 			i == 0 ? facts.profile_xxh64 : XXH64(contents, sizeof(contents), 0);
 		run->facts.model_error = largest;
+		run->facts.knows_cards = run->facts.knows_cards && facts.knows_cards;
 		run->facts.is_calibrated = run->facts.is_calibrated && facts.is_calibrated;
 	}
 	set_if(&config->kv_blocks, fleet->configs[0].kv_block_count);

@@ -112,7 +112,9 @@ static enum status open_sim(struct runner *out, struct replay_config *config,
 	if (profile->is_calibrated) {
 		snprintf(facts->profile, sizeof(facts->profile), "%s", profile->description);
 	}
-	facts->model_error = facts->is_calibrated ? profile->held_out.mean : 0;
+	facts->model_error =
+		facts->is_calibrated ? profile->held_out.mean + profile->card_spread : 0;
+	facts->knows_cards = facts->is_calibrated && profile->card_spread > 0;
 	/* The path of a file would depend on the machine; its content is in profile_xxh64. */
 	snprintf(facts->gpu, sizeof(facts->gpu), "%s",
 		gpu_profile_is_file(config->gpu) ? path_name(config->gpu) : profile->name);

@@ -2,6 +2,7 @@
 
 #include <cjson/cJSON.h>
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,6 +142,49 @@ Test(profile_file, each_number_of_a_data_sheet_has_its_range)
 		"products.lm_head.floor.value: expected a number in [0, 1e+09]\n"
 		"products.lm_head.memory_rate.value: expected a number in [1, 1e+06]\n"
 		"products.lm_head.flop_rate.value: expected a number in [0.1, 1e+06]\n");
+}
+
+/* A profile says how far cards are from the mean of those measured, or not. */
+Test(profile_file, the_spread_of_cards_is_read)
+{
+	static const struct {
+		const char *text, *fault; /* NULL: none */
+		double spread;
+	} cases[] = {
+		{"\"card_spread\": \"0.025\",", NULL, 0.025},
+		{"", NULL, 0},
+		{"\"card_spread\": \"0.500000\",", NULL, 0.5},
+		{"\"card_spread\": \"0.500001\",", "field calibration.card_spread", 0},
+		{"\"card_spread\": \"-0.1\",", "field calibration.card_spread", 0},
+		{"\"card_spread\": 0.1,", "field calibration.card_spread", 0},
+	};
+	static const char where[] = "\"calibration\":\t{";
+	char path[TEMPORARY_PATH_BYTES];
+	char *whole = file_read(QUIRE_SOURCE_DIR "/tests/fixtures/calibrated_profile.json", NULL);
+	char *behind = strstr(whole, where);
+	size_t bytes = strlen(whole) + 64;
+	char *text = malloc(bytes);
+
+	require(behind != NULL, "no calibration");
+	behind += strlen(where);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct gpu_profile profile;
+		struct error error = {0};
+		snprintf(text, bytes, "%.*s%s%s", (int)(behind - whole), whole, cases[i].text,
+			behind);
+		temporary_write(folder, "p.json", text, path);
+		enum status status = gpu_profile_find(path, &profile, &error);
+		require(status == (cases[i].fault == NULL ? STATUS_OK : STATUS_INPUT), "%s: %s",
+			cases[i].text, error.text);
+		if (cases[i].fault == NULL) {
+			require(fabs(profile.card_spread - cases[i].spread) < 1e-12, "%g",
+				profile.card_spread);
+		} else {
+			require(strstr(error.text, cases[i].fault) != NULL, "%s", error.text);
+		}
+	}
+	free(text);
+	free(whole);
 }
 
 Test(profile_file, each_number_of_a_calibrated_profile_has_its_range)

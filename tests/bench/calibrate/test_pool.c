@@ -176,6 +176,56 @@ Test(pool, steps_of_one_card_are_scaled_by_its_pace)
 	}
 }
 
+/* By how much the farthest card is off the means, of what it says of its own cards too. Prompts do
+   not count. */
+Test(pool, the_spread_of_the_cards_is_that_of_the_farthest)
+{
+	static const struct {
+		double decode;
+		const char *own, *spread;
+	} cases[] = {
+		{0.8, "", "0.111111"},
+		{1.25, "", "0.111111"},
+		{0.8, "# card_spread 0.05\n", "0.166667"}, /* 1 / 9 and 0.05 * 10 / 9 */
+		{1, "# card_spread 0.02\n", "0.020000"},
+		{1, "", ""},
+		{0.2, "# card_spread 0.5\n", "0.500000"},
+	};
+	char text[32768], path[TEMPORARY_PATH_BYTES + 32];
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct calibrate_pool pool;
+		struct error error = {0};
+		write_fast_and_slow(CALIBRATE_PACE_STEPS, cases[i].decode, 0.7);
+		snprintf(path, sizeof(path), "%s/a.tsv", folder);
+		char *rows = file_read(path, NULL);
+		snprintf(text, sizeof(text), "%s%s", cases[i].own, rows);
+		temporary_write(folder, "a.tsv", text, NULL);
+		free(rows);
+		require(read_pool(&pool, "a.tsv,b.tsv", &error) == STATUS_OK, "%s", error.text);
+		cr_expect_str_eq(pool.points.origin.card_spread, cases[i].spread);
+		calibrate_pool_free(&pool);
+	}
+}
+
+/* With few steps of both the spread is what the files say of their own cards; alone, that. */
+Test(pool, few_steps_tell_no_spread)
+{
+	static const char *const files[] = {"a.tsv,b.tsv", "a.tsv"};
+	struct calibrate_pool pool;
+	struct error error = {0};
+
+	write_points("a.tsv", "# card_spread 0.03\n" MODEL,
+		"3\t400\t300\t100\t0\t2\t0\t0\t1000\t0\t2\n");
+	write_points("b.tsv", MODEL, "3\t800\t300\t500\t0\t2\t0\t0\t1000\t0\t2\n");
+	for (uint32_t i = 0; i < 2; i++) {
+		require(read_pool(&pool, files[i], &error) == STATUS_OK, "%s", error.text);
+		require(strtod(pool.points.origin.card_spread, NULL) == 0.03, "%s",
+			pool.points.origin.card_spread);
+		calibrate_pool_free(&pool);
+	}
+}
+
 /* Few steps of both do not tell how fast a card is. */
 Test(pool, a_card_has_no_pace_by_few_steps)
 {
@@ -298,6 +348,9 @@ Test(pool, what_is_not_alike_is_refused)
 		{"# model m\n# device Y\n", "b.tsv: found device Y, expected X as in "},
 		{"# model m\n# calibrations -1\n", "b.tsv:2: the line '# calibrations' of the "
 						   "points: found '-1', expected 1 to"},
+		{"# model m\n# card_spread 0.6\n", "b.tsv:2: the line '# card_spread' of the "
+						   "points: found '0.6', expected 0 to 0.500000"},
+		{"# model m\n# card_spread x\n", "found 'x', expected 0 to 0.500000"},
 		{"# model m\n# engine_bytes 5\n",
 			"b.tsv: found engine_bytes 5, expected none as in "},
 		{MODEL, "b.tsv: found the steps and times of "},

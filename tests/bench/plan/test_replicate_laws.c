@@ -108,6 +108,7 @@ static void draw_configuration(struct prop *prop, struct scene *scene, uint32_t 
 	state->index = index;
 	state->model_error = prop_range(prop, 1, 300000);
 	state->is_guess = prop_chance(prop, 1, 2);
+	state->knows_cards = prop_chance(prop, 1, 2);
 }
 
 static void open_scene(struct prop *prop, struct scene *scene)
@@ -467,10 +468,15 @@ static void require_model(const struct plan *plan, uint32_t index, const struct 
 	require_end(interval->high, plan->knob, is_known[1], fmax(main, fmax(ends[0], ends[1])));
 	require_equal(answer->model.text != NULL, has_ended);
 	if (has_ended) {
-		char by[96];
+		char by[192];
 		snprintf(by, sizeof(by), " if all steps take %.3g %% longer or shorter, %s",
 			(double)state->model_error / 1e4,
-			state->is_guess ? "a guess: " : "the mean error");
+			state->is_guess	     ? "a guess: "
+			: state->knows_cards ? "the mean error of the profile's held-out steps and "
+					       "how far a card "
+					     : "the mean error of the profile's held-out steps; "
+					       "how far other cards "
+					       "are off is not known");
 		require(has(text, by), "%s, not %s", text->bytes, by);
 		require_interval_text(answer, plan->knob, interval, text);
 	}

@@ -9,6 +9,7 @@
 
 #include "bench/record/summary.h"
 #include "bench/replay/run_to_folder.h"
+#include "sim/profile.h"
 #include "tests/harness/files.h"
 #include "tests/harness/property.h"
 #include "tests/harness/require.h"
@@ -257,6 +258,40 @@ static void require_same_limits(
 	require_equal(found->block_size, expected->block_size);
 }
 
+/* How far a profile's prices may be off is what its own steps say, and how far the next card may
+   be from those that were measured. Of an uncalibrated one nothing is known. */
+Test(run, the_error_of_the_prices_has_that_of_the_card)
+{
+	static const struct {
+		const char *gpu;
+		bool knows_cards;
+	} cases[] = {{"h200-qwen3-0.6b", true}, {"h100", false},
+		{QUIRE_SOURCE_DIR "/tests/fixtures/calibrated_profile.json", false}};
+	struct scene scene;
+
+	open_scene(&scene);
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct run_request request = request_of(&scene);
+		struct gpu_profile profile;
+		struct error error = {0};
+		struct run run;
+		request.config.gpu = cases[i].gpu;
+		request.config.given.gpu = true;
+		require(run_open(&run, &request, &error) == STATUS_OK, "%s", error.text);
+		const char *name =
+			strcmp(cases[i].gpu, "h100") == 0 ? "h100-datasheet" : cases[i].gpu;
+		require(gpu_profile_find(name, &profile, &error) == STATUS_OK, "%s", error.text);
+		double expected =
+			profile.is_calibrated ? profile.held_out.mean + profile.card_spread : 0;
+		require(fabs(run.facts.model_error - expected) <= 0, "%s: %g, not %g", cases[i].gpu,
+			run.facts.model_error, expected);
+		require_equal(run.facts.knows_cards, cases[i].knows_cards);
+		require_equal(profile.card_spread > 0, cases[i].knows_cards);
+		run_close(&run);
+	}
+	temporary_remove(scene.folder);
+}
+
 /* A fleet of groups has the limits and prices of runs of each group alone. It is calibrated where
    all of them are, and its model as far off as that of the worst. */
 static void body_groups(struct prop *prop, const void *context)
@@ -268,7 +303,7 @@ static void body_groups(struct prop *prop, const void *context)
 	struct run whole;
 	char table[PATH_BYTES];
 	double model_error = 0;
-	bool is_calibrated = true;
+	bool is_calibrated = true, knows_cards = true;
 
 	(void)context;
 	open_scene(&scene);
@@ -286,6 +321,7 @@ static void body_groups(struct prop *prop, const void *context)
 		require(status == STATUS_OK, "%s", error.text);
 		is_calibrated = is_calibrated && alone.facts.is_calibrated;
 		model_error = fmax(model_error, alone.facts.model_error);
+		knows_cards = knows_cards && alone.facts.knows_cards;
 		for (uint32_t k = 0; k < groups[i].replicas; k++, at++) {
 			const struct step_counts counts = {.decode_rows = 3,
 				.decode_context_tokens = 900,
@@ -305,6 +341,7 @@ static void body_groups(struct prop *prop, const void *context)
 	}
 	require_equal(whole.fleet.count, at);
 	require_equal(whole.facts.is_calibrated, is_calibrated);
+	require_equal(whole.facts.knows_cards, knows_cards);
 	require(fabs(whole.facts.model_error - model_error) <= 0, "the error is %g, expected %g",
 		whole.facts.model_error, model_error);
 	run_close(&whole);
