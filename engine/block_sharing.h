@@ -51,14 +51,16 @@ static inline void block_sharing_deinit(struct block_sharing *sharing)
 static inline void block_sharing_hold(
 	struct block_sharing *sharing, const uint32_t *table, uint32_t count)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t before = sharing->holders[table[i]]++;
+	uint32_t *holders = sharing->holders, readers = sharing->readers;
+
+	for (const uint32_t *end = table + count; table < end; table++) {
+		uint32_t before = holders[*table]++;
 		if (before > 0) {
 			sharing->shared_count++;
 			sharing->reread_parts +=
 				block_reread_part(before + 1) - block_reread_part(before);
-			sharing->repeat_count += block_repeats(before + 1, sharing->readers) -
-						 block_repeats(before, sharing->readers);
+			sharing->repeat_count +=
+				block_repeats(before + 1, readers) - block_repeats(before, readers);
 		}
 	}
 }
@@ -67,14 +69,16 @@ static inline void block_sharing_hold(
 static inline void block_sharing_let_go(
 	struct block_sharing *sharing, const uint32_t *table, uint32_t count)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t after = --sharing->holders[table[i]];
+	uint32_t *holders = sharing->holders, readers = sharing->readers;
+
+	for (const uint32_t *end = table + count; table < end; table++) {
+		uint32_t after = --holders[*table];
 		if (after > 0) {
 			sharing->shared_count--;
 			sharing->reread_parts -=
 				block_reread_part(after + 1) - block_reread_part(after);
-			sharing->repeat_count -= block_repeats(after + 1, sharing->readers) -
-						 block_repeats(after, sharing->readers);
+			sharing->repeat_count -=
+				block_repeats(after + 1, readers) - block_repeats(after, readers);
 		}
 	}
 }

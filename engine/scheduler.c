@@ -62,7 +62,6 @@ void scheduler_init(
 
 	window_init(&scheduler->window, config->max_num_seqs, config->block_size,
 		config->kv_block_count);
-	block_sharing_init(&scheduler->prompt_sharing, config->kv_block_count);
 	scheduler->window.registers_late = config->is_async;
 
 	scheduler->row_words = u32_from(u64_divide_up(scheduler->max_running, 64));
@@ -749,6 +748,9 @@ static uint64_t blocks_shared_by_prompts(struct scheduler *scheduler)
 	struct block_sharing *sharing = &scheduler->prompt_sharing;
 	uint64_t shared = 0;
 
+	if (most > 0 && sharing->holders == NULL) {
+		block_sharing_init(sharing, scheduler->config.kv_block_count);
+	}
 	for (uint32_t pass = 0; most > 0 && pass < 2; pass++) {
 		for (uint32_t i = 0; i < scheduler->placement_count; i++) {
 			const struct sequence *sequence = scheduler->placements[i].sequence;

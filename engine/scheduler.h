@@ -82,7 +82,8 @@ struct scheduler {
 	uint32_t placement_capacity;
 	struct prefill_spread spread;	     /* of the runner; set after scheduler_init() */
 	uint32_t *tiles;		     /* room for those of a step */
-	struct block_sharing prompt_sharing; /* of a step's prefill rows; empty between steps */
+	struct block_sharing prompt_sharing; /* of a step's prefill rows; empty between steps,
+						and until some share */
 
 	uint64_t step; /* number of the step in progress, or of the next one */
 	struct batch batch;

@@ -78,6 +78,7 @@ static void holdings_check(const struct scheduler *scheduler)
 static void sharing_check(const struct scheduler *scheduler)
 {
 	const struct block_sharing *sharing = &scheduler->window.sharing;
+	const uint32_t *prompts = scheduler->prompt_sharing.holders;
 	uint32_t block_count = scheduler->blocks.block_count;
 	uint32_t *held = memory_take(block_count, sizeof(*held));
 	uint64_t shared_count = 0, reread_parts = 0, repeat_count = 0;
@@ -92,7 +93,7 @@ static void sharing_check(const struct scheduler *scheduler)
 		shared_count += held[id] > 1 ? held[id] - 1 : 0;
 		reread_parts += block_reread_part(held[id]);
 		repeat_count += block_repeats(held[id], sharing->readers);
-		check(scheduler->prompt_sharing.holders[id] == 0);
+		check(prompts == NULL || prompts[id] == 0);
 	}
 	check(shared_count == sharing->shared_count);
 	check(reread_parts == sharing->reread_parts);
