@@ -282,11 +282,18 @@ static struct calibrate_point mean_of(
 	return mean;
 }
 
-/* The pace of a file: the median of its times over the means of the steps that all have. */
-static double pace_of(
+/* A file's times over the means of the steps that all have, with prompts or without: the median,
+   and in sum. Of few steps neither is known. */
+struct beside {
+	bool is_known;
+	double median, sum;
+};
+
+static struct beside beside_means(
 	const struct calibrate_pool *pool, uint32_t file, bool has_prompts, double *ratios)
 {
 	const struct calibrate_points *points = &pool->points;
+	double own = 0, means = 0;
 	size_t count = 0;
 
 	for (size_t i = 0, end; i < points->count; i = end) {
@@ -298,59 +305,39 @@ static double pace_of(
 		}
 		const struct calibrate_point mean = mean_of(pool, group, end - i);
 		for (size_t j = i; j < end; j++) {
-			const struct calibrate_point *point = &points->points[j];
-			if (point->file == file) {
-				ratios[count++] =
-					(double)point->elapsed_ns / (double)mean.elapsed_ns;
+			if (points->points[j].file == file) {
+				double ns = (double)points->points[j].elapsed_ns;
+				own += ns;
+				means += (double)mean.elapsed_ns;
+				ratios[count++] = ns / (double)mean.elapsed_ns;
 			}
 		}
 	}
 	if (count < CALIBRATE_PACE_STEPS) {
-		return 1;
+		return (struct beside){0};
 	}
 	qsort(ratios, count, sizeof(*ratios), compare_doubles);
-	return ratios[(count - 1) / 2];
+	return (struct beside){true, ratios[(count - 1) / 2], own / means};
 }
 
-/* The times of a file's steps without prompts that all have, over the means, in sum; 0 where these
-   are few. */
-static double distance_of(const struct calibrate_pool *pool, uint32_t file)
+/* The paces of a file's card, and how far it or one of its cards is from the means. */
+static double find_paces(struct calibrate_pool *pool, uint32_t file, double *ratios)
 {
-	const struct calibrate_points *points = &pool->points;
-	double own = 0, means = 0;
-	size_t count = 0;
+	struct calibrate_spread *own = &pool->spreads[file];
+	const struct beside decodes = beside_means(pool, file, false, ratios);
+	const struct beside prompts = beside_means(pool, file, true, ratios);
 
-	for (size_t i = 0, end; i < points->count; i = end) {
-		end = calibrate_points_group(points, i);
-		const struct calibrate_point *group = &points->points[i];
-		if (group->counts.prefill_rows > 0 || !is_of_all(pool, group, end - i)) {
-			continue;
-		}
-		const struct calibrate_point mean = mean_of(pool, group, end - i);
-		for (size_t j = i; j < end; j++) {
-			if (points->points[j].file == file) {
-				own += (double)points->points[j].elapsed_ns;
-				means += (double)mean.elapsed_ns;
-				count++;
-			}
-		}
-	}
-	return count < CALIBRATE_PACE_STEPS ? 0 : own / means;
+	own->pace[false] = decodes.is_known ? decodes.median : 1;
+	own->pace[true] = prompts.is_known ? prompts.median : 1;
+	return decodes.is_known ? fabs(decodes.sum - 1) + own->cards * decodes.sum : own->cards;
 }
 
-/* Of the means, while the points are those of the files. */
-static void set_spread(struct calibrate_pool *pool)
+static void set_card_spread(struct calibrate_origin *origin, double spread)
 {
-	double spread = 0;
-
-	for (uint32_t i = 0; i < pool->count; i++) {
-		double distance = distance_of(pool, i), own = pool->spreads[i].cards;
-		spread = fmax(spread, distance > 0 ? fabs(distance - 1) + own * distance : own);
-	}
-	pool->points.origin.card_spread[0] = '\0';
+	origin->card_spread[0] = '\0';
 	if (spread > 0) {
-		snprintf(pool->points.origin.card_spread, sizeof(pool->points.origin.card_spread),
-			"%.6f", fmin(spread, GPU_PROFILE_SPREAD_MOST));
+		snprintf(origin->card_spread, sizeof(origin->card_spread), "%.6f",
+			fmin(spread, GPU_PROFILE_SPREAD_MOST));
 	}
 }
 
@@ -358,15 +345,15 @@ static void join_all(struct calibrate_pool *pool)
 {
 	struct calibrate_points *points = &pool->points;
 	double *ratios = memory_take(points->count + 1, sizeof(*ratios));
+	double spread = 0;
 	size_t kept = 0;
 
 	calibrate_points_sort(points);
 	for (uint32_t i = 0; i < pool->count; i++) {
 		find_spread(pool, i, ratios);
-		pool->spreads[i].pace[false] = pace_of(pool, i, false, ratios);
-		pool->spreads[i].pace[true] = pace_of(pool, i, true, ratios);
+		spread = fmax(spread, find_paces(pool, i, ratios));
 	}
-	set_spread(pool);
+	set_card_spread(&points->origin, spread);
 	for (size_t i = 0, end; i < points->count; i = end) {
 		end = calibrate_points_group(points, i);
 		points->points[kept++] = mean_of(pool, &points->points[i], end - i);
