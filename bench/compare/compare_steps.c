@@ -8,13 +8,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Counts that follow from the rows which the others tell apart. Runs recorded without them stay
-   comparable. */
+/* Counts that follow from the rows, and the blocks that they use, which the others tell apart. Runs
+   recorded without them stay comparable, or of an engine that counted sharing otherwise. */
 static bool follows_from_others(uint32_t column)
 {
-	return column == STEP_COLUMN_prefill_half_chain_keys ||
-	       column == STEP_COLUMN_prefill_shared_tokens ||
-	       column == STEP_COLUMN_prefill_context_tokens;
+	switch (column) {
+	case STEP_COLUMN_prefill_half_chain_keys:
+	case STEP_COLUMN_prefill_context_tokens:
+	case STEP_COLUMN_prefill_shared_tokens:
+	case STEP_COLUMN_shared_tokens:
+	case STEP_COLUMN_reread_tokens:
+	case STEP_COLUMN_repeat_tokens:
+		return true;
+	default:
+		return false;
+	}
 }
 
 bool step_column_is_decision(const char *name, bool has_same_pool)

@@ -29,8 +29,9 @@ struct step_comparison {
 
 /* Whether a column of steps.tsv shows only decisions of the engine. `waiting` does not, since it
    depends on how far a replay has read ahead, nor do the free blocks, unless has_same_pool, since
-   they depend on the pool's size. prefill_context_tokens and prefill_half_chain_keys do not either:
-   they follow from the rows that the other counts tell apart. */
+   they depend on the pool's size. prefill_context_tokens, prefill_half_chain_keys and the counts of
+   shared blocks do not either: they follow from the rows and blocks that the other counts tell
+   apart. */
 bool step_column_is_decision(const char *name, bool has_same_pool);
 
 /* has_same_pool: both runs had the same number of KV blocks. If not, free_blocks and

@@ -291,6 +291,33 @@ Test(compare, contexts_and_half_chains_of_prompts_are_no_decisions)
 	close_folders(&folders);
 }
 
+/* Nor are the counts of shared blocks, which follow from the blocks, and which older engines counted
+   otherwise; their use of blocks is one. */
+Test(compare, counts_of_shared_blocks_are_no_decisions)
+{
+	static const char *const columns[] = {
+		"shared_tokens", "reread_tokens", "repeat_tokens", "prefill_shared_tokens"};
+	const char *summary = "{\"schema\": \"quire-result-2\", \"config\": {\"kv_blocks\": 8}, "
+			      "\"result_hash\": \"aa\"}";
+
+	for (uint32_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		for (uint32_t is_decision = 0; is_decision < 2; is_decision++) {
+			struct folders folders;
+			char a[128], b[128];
+			snprintf(a, sizeof(a), "step\tused_blocks\t%s\n0\t3\t16\n", columns[i]);
+			snprintf(b, sizeof(b), "step\tused_blocks\t%s\n0\t%u\t32\n", columns[i],
+				3 + is_decision);
+			enum status status = compare(&folders, summary, a, summary, b);
+			require(status == STATUS_OK, "%s", folders.error.text);
+			require_equal(folders.comparison.has_same_decisions, !is_decision);
+			cr_assert_str_eq(is_decision ? folders.comparison.steps.decision.column
+						     : folders.comparison.steps.other.column,
+				is_decision ? "used_blocks" : columns[i]);
+			close_folders(&folders);
+		}
+	}
+}
+
 Test(compare, hashes_alone_decide_without_steps)
 {
 	struct folders folders;
