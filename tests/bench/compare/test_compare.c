@@ -291,8 +291,8 @@ Test(compare, contexts_and_half_chains_of_prompts_are_no_decisions)
 	close_folders(&folders);
 }
 
-/* Nor are the counts of shared blocks, which follow from the blocks, and which older engines counted
-   otherwise; their use of blocks is one. */
+/* Nor are the counts of shared blocks, which follow from the blocks, and which older engines
+   counted otherwise; their use of blocks is one. */
 Test(compare, counts_of_shared_blocks_are_no_decisions)
 {
 	static const char *const columns[] = {
