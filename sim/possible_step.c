@@ -1,5 +1,7 @@
 #include "sim/possible_step.h"
 
+#include "engine/base/integer.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -98,4 +100,15 @@ bool step_is_possible(const struct step_counts *counts, struct step_fault *fault
 		       (double)counts->decode_rows + (double)counts->prefill_rows,
 		       "at most the rows") &&
 	       shares_are_possible(counts, fault);
+}
+
+void step_give_shares_to_rows(struct step_counts *counts)
+{
+	if (counts->decode_rows == 0 && counts->prefill_rows > 1) {
+		counts->prefill_shared_tokens =
+			u64_min(counts->shared_tokens, counts->prefill_context_tokens);
+	}
+	counts->shared_tokens = u64_min(counts->shared_tokens, counts->decode_context_tokens);
+	counts->reread_tokens = u64_min(counts->reread_tokens, counts->shared_tokens);
+	counts->repeat_tokens = u64_min(counts->repeat_tokens, counts->shared_tokens);
 }

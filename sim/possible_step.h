@@ -20,4 +20,10 @@ struct step_fault {
 /* False: the first count that the counts before it rule out. A step without rows is possible. */
 bool step_is_possible(const struct step_counts *counts, struct step_fault *fault);
 
+/* Of a table without prefill_shared_tokens, whose engine counted as shared_tokens, reread_tokens
+   and repeat_tokens those of all running sequences. In a step of prompts alone they are given to
+   these; beside decode rows it is not known whose they are, but no more than the rows' context is
+   theirs. */
+void step_give_shares_to_rows(struct step_counts *counts);
+
 #endif

@@ -24,13 +24,8 @@
    chunk's first token on, so one that begins earlier and ends at the same token may cost less, by
    0.74 % at most in random steps of the profiles of 2026-11-30 (by a fuzzer not in the tree).
 
-   The laws compare steps whose shared tokens are held by the same sequences. A step counts what all
-   that run hold in common: decode rows, prompts, and sequences without a row in it
-   (engine/batch.h). Its price takes that as shared by decode rows. So of two mixed steps with equal
-   decode rows the one whose prompts share more, with each other or with decode rows, may cost less,
-   and less than its decode rows alone, if those share nothing. Beside shared prompts it may cost
-   more than PRICE_MIXED_MOST times its parts as steps of their own. It never costs less than its
-   roofline, which takes them as shared too.
+   The laws compare steps whose shared tokens are held by the same rows: of two that are equal but
+   for that, the one whose rows, or whose prompts, share more may cost less.
 
    Steps whose counts are all known are meant. Where a count is not, a mean stands in for the
    longest, which falls when a short row or prompt joins.

@@ -36,7 +36,6 @@ enum column {
 	COLUMN_LIST(COLUMN_ENUM)
 #undef COLUMN_ENUM
 		COLUMN_pair_tokens,
-	COLUMN_running,
 	COLUMN_COUNT
 };
 
@@ -45,7 +44,6 @@ static const char *const column_names[COLUMN_COUNT] = {
 	COLUMN_LIST(COLUMN_NAME)
 #undef COLUMN_NAME
 		"pair_tokens",
-	"running",
 };
 
 /* A steps.tsv lacks the first two, and older tables the others. */
@@ -56,7 +54,6 @@ static const bool may_lack[COLUMN_COUNT] = {
 	[COLUMN_gpu_ns] = true,
 	[COLUMN_host_ns] = true,
 	[COLUMN_pair_tokens] = true,
-	[COLUMN_running] = true,
 	[COLUMN_reread_tokens] = true,
 	[COLUMN_repeat_tokens] = true,
 	[COLUMN_prefill_longest_context] = true,
@@ -189,11 +186,9 @@ static enum status check_times(const struct reader *reader, struct error *error)
 static enum status check_counts(
 	const struct reader *reader, const struct step_counts *counts, struct error *error)
 {
-	struct step_counts all = *counts;
 	struct step_fault fault;
 
-	all.running = reader->value[COLUMN_running];
-	if (!step_is_possible(&all, &fault)) {
+	if (!step_is_possible(counts, &fault)) {
 		return table_reader_refuse(&reader->table,
 			table_reader_find(&reader->table, fault.count), fault.expected, error);
 	}
@@ -209,20 +204,6 @@ static uint64_t reread_of_pairs(uint64_t shared, uint64_t pairs)
 	double reread = pairs == 0 ? 0 : (double)shared * (double)shared / (double)pairs / 2;
 
 	return reread < (double)shared ? (uint64_t)reread : shared;
-}
-
-/* Of a table in which shared_tokens are those of all running sequences. In a step of prompts alone
-   they are given to these; beside decode rows it is not known whose they are, but no more than the
-   rows' context is theirs. */
-static void give_shares_to_rows(struct step_counts *counts)
-{
-	if (counts->decode_rows == 0 && counts->prefill_rows > 1) {
-		counts->prefill_shared_tokens =
-			u64_min(counts->shared_tokens, counts->prefill_context_tokens);
-	}
-	counts->shared_tokens = u64_min(counts->shared_tokens, counts->decode_context_tokens);
-	counts->reread_tokens = u64_min(counts->reread_tokens, counts->shared_tokens);
-	counts->repeat_tokens = u64_min(counts->repeat_tokens, counts->shared_tokens);
 }
 
 static enum status append(
@@ -251,7 +232,7 @@ static enum status append(
 			point.counts.shared_tokens, reader->value[COLUMN_pair_tokens]);
 	}
 	if (reader->field[COLUMN_prefill_shared_tokens] == TABLE_NO_COLUMN) {
-		give_shares_to_rows(&point.counts);
+		step_give_shares_to_rows(&point.counts);
 	}
 	TRY(check_counts(reader, &point.counts, error));
 	points->points = memory_grow(

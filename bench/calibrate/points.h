@@ -20,8 +20,9 @@
    mean that no blocks were shared; in place of the latter, pair_tokens (held by both of two
    sequences, summed over all pairs) is read as if all groups were of one size. Without
    decode_longest_context the longest row is unknown, and no price depends on it; without
-   prefill_longest_context prompts are taken as equal. Without prefill_shared_tokens, shared_tokens
-   of a step of prompts alone are what these share. Times add up, and counts are those of a step
+   prefill_longest_context prompts are taken as equal. Without prefill_shared_tokens,
+   shared_tokens are those of all that ran (step_give_shares_to_rows()), and mixed steps whose
+   prompts share may be fitted too cheap. Times add up, and counts are those of a step
    that can be (sim/possible_step.h). */
 #define CALIBRATE_POINT_LIST(X)                                                                    \
 	X(decode_rows)                                                                             \
@@ -65,7 +66,7 @@ struct calibrate_point {
 	X(model, 64)                                                                               \
 	X(device, 64)                                                                              \
 	X(date, 32)                                                                                \
-	X(commit, 64)                                                                              \
+	X(commit, 96)                                                                              \
 	X(kv_blocks, 32)                                                                           \
 	X(tensor_parallel_size, 32)                                                                \
 	X(calibrations, 32)                                                                        \

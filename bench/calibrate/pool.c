@@ -123,6 +123,9 @@ static enum status add_one(struct calibrate_pool *pool, struct calibrate_points 
 	TRY(calibrate_heat_read(points, &heat, error));
 	TRY(calibrate_points_calibrations(points, &calibrations, error));
 	TRY(calibrate_points_card_spread(points, &pool->spreads[pool->count].cards, error));
+	if (calibrations > 1 && points->origin.card_spread[0] == '\0') {
+		pool->spreads[pool->count].cards = -1;
+	}
 	if (pool->count == 0) {
 		*origin = *more;
 	}
@@ -320,7 +323,8 @@ static struct beside beside_means(
 	return (struct beside){true, ratios[(count - 1) / 2], own / means};
 }
 
-/* The paces of a file's card, and how far it or one of its cards is from the means. */
+/* The paces of a file's card, and how far it or one of its cards is from the means; negative where
+   that is not known. */
 static double find_paces(struct calibrate_pool *pool, uint32_t file, double *ratios)
 {
 	struct calibrate_spread *own = &pool->spreads[file];
@@ -329,7 +333,9 @@ static double find_paces(struct calibrate_pool *pool, uint32_t file, double *rat
 
 	own->pace[false] = decodes.is_known ? decodes.median : 1;
 	own->pace[true] = prompts.is_known ? prompts.median : 1;
-	return decodes.is_known ? fabs(decodes.sum - 1) + own->cards * decodes.sum : own->cards;
+	return decodes.is_known && own->cards >= 0
+		       ? fabs(decodes.sum - 1) + own->cards * decodes.sum
+		       : -1;
 }
 
 static void set_card_spread(struct calibrate_origin *origin, double spread)
@@ -346,14 +352,17 @@ static void join_all(struct calibrate_pool *pool)
 	struct calibrate_points *points = &pool->points;
 	double *ratios = memory_take(points->count + 1, sizeof(*ratios));
 	double spread = 0;
+	bool is_known = true;
 	size_t kept = 0;
 
 	calibrate_points_sort(points);
 	for (uint32_t i = 0; i < pool->count; i++) {
 		find_spread(pool, i, ratios);
-		spread = fmax(spread, find_paces(pool, i, ratios));
+		double farthest = find_paces(pool, i, ratios);
+		is_known = is_known && farthest >= 0;
+		spread = fmax(spread, farthest);
 	}
-	set_card_spread(&points->origin, spread);
+	set_card_spread(&points->origin, is_known ? spread : 0);
 	for (size_t i = 0, end; i < points->count; i = end) {
 		end = calibrate_points_group(points, i);
 		points->points[kept++] = mean_of(pool, &points->points[i], end - i);

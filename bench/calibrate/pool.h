@@ -15,8 +15,9 @@
 
    The spread of the cards is by how much the steps that all have take longer or shorter in sum on
    the card that is farthest from the means; of those without prompts, since what heat adds is not
-   in these times. Of a file of several cards it is its own spread beside its distance from the
-   means, which is the most that it can be. A planner who does not know which card he gets is off by
+   in these times. Of a file of several cards it is its own spread and its distance from the
+   means, which is the most that it can be; where such a file does not say its own, the spread is
+   not known. A planner who does not know which card he gets is off by
    as much. */
 
 enum { CALIBRATE_POOL_MOST = 16 };
@@ -32,7 +33,7 @@ struct calibrate_spread {
 	double low, median, high;
 	uint64_t calibrations; /* that the file holds */
 	double pace[2];	       /* of steps without and with prompts */
-	double cards;	       /* card_spread of the file; 0: not known */
+	double cards;	       /* card_spread of the file, 0 of a single card; -1: not known */
 };
 
 struct calibrate_pool {

@@ -13,8 +13,8 @@
 		 token for each row), prefill_attention_pairs (else of whole prompts of equal
 		 length), decode_longest_context, prefill_longest_context, prefill_tiles,
 		 prefill_tile_keys, prefill_chain_keys, prefill_half_chain_keys,
-		 prefill_context_tokens, prefill_shared_tokens, shared_tokens, reread_tokens,
-		 repeat_tokens
+		 prefill_context_tokens, prefill_shared_tokens (needs the column before),
+		 shared_tokens, reread_tokens, repeat_tokens
 
    Other columns are not read. Rows and tokens of a step are below 2^32, its time is at most
    STEP_PRICE_LIMIT, other numbers are at most 2^52, and all counts are those of a step that can be

@@ -168,6 +168,9 @@ static enum status read_step(struct reader *reader, struct priced_step *step, st
 	TRY(read_cell(reader, STEP_COLUMN_##column, &step->counts.column, error));
 	STEP_COUNT_LIST(READ_COUNT)
 #undef READ_COUNT
+	if (reader->field[STEP_COLUMN_prefill_shared_tokens] == TABLE_NO_COLUMN) {
+		step_give_shares_to_rows(&step->counts);
+	}
 	struct step_fault fault;
 	return step_is_possible(&step->counts, &fault)
 		       ? STATUS_OK

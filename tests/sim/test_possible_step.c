@@ -124,3 +124,35 @@ Test(possible_step, no_prompt_has_no_tiles)
 		require(!step_is_possible(&counts, &fault), "count %zu", i);
 	}
 }
+
+/* Engines without prefill_shared_tokens counted what all running sequences share. What is left to
+   the rows is possible, whatever it was. */
+Test(possible_step, shares_of_older_tables_are_given_to_the_rows)
+{
+	static const struct {
+		uint64_t decodes, prompts, shared, by_rows, by_prompts;
+	} cases[] = {
+		{0, 2, 300, 0, 300},
+		{0, 2, 9999, 0, 450},
+		{0, 1, 300, 0, 0},
+		{4, 2, 300, 300, 0},
+		{4, 2, 9999, 1000, 0},
+		{4, 0, 9999, 1000, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct step_counts counts = {.decode_rows = cases[i].decodes,
+			.decode_context_tokens = cases[i].decodes > 0 ? 1000 : 0,
+			.prefill_rows = cases[i].prompts,
+			.prefill_context_tokens = cases[i].prompts > 0 ? 450 : 0,
+			.shared_tokens = cases[i].shared,
+			.reread_tokens = cases[i].shared,
+			.repeat_tokens = cases[i].shared / 2};
+		step_give_shares_to_rows(&counts);
+		require_equal(counts.shared_tokens, cases[i].by_rows);
+		require_equal(counts.prefill_shared_tokens, cases[i].by_prompts);
+		require(counts.reread_tokens <= counts.shared_tokens &&
+				counts.repeat_tokens <= counts.shared_tokens,
+			"case %zu", i);
+	}
+}

@@ -57,6 +57,8 @@ static enum status read_pool(struct calibrate_pool *pool, const char *names, str
 	"# heat_form mean-square\n# heat_prompt 0.1\n# heat_decode 0.05\n# heat_decay_ns "         \
 	"50000000\n"
 
+#define ROW "3\t500\t400\t100\t0\t2\t0\t0\t1000\t0\t2\n"
+
 /* A step of both, whose contexts differ by one part in 1,000, and one of each. */
 Test(pool, a_step_of_several_takes_their_mean)
 {
@@ -190,6 +192,8 @@ Test(pool, the_spread_of_the_cards_is_that_of_the_farthest)
 		{1, "# card_spread 0.02\n", "0.020000"},
 		{1, "", ""},
 		{0.2, "# card_spread 0.5\n", "0.500000"},
+		{0.8, "# calibrations 2\n", ""}, /* it does not say how far its own are */
+		{0.8, "# calibrations 1\n", "0.111111"},
 	};
 	char text[32768], path[TEMPORARY_PATH_BYTES + 32];
 
@@ -208,20 +212,19 @@ Test(pool, the_spread_of_the_cards_is_that_of_the_farthest)
 	}
 }
 
-/* With few steps of both the spread is what the files say of their own cards; alone, that. */
+/* With few steps of both the spread is not known; a file alone says its own. */
 Test(pool, few_steps_tell_no_spread)
 {
-	static const char *const files[] = {"a.tsv,b.tsv", "a.tsv"};
+	static const char *const files[] = {"a.tsv,b.tsv", "a.tsv"}, *const spreads[] = {
+									     "", "0.03"};
 	struct calibrate_pool pool;
 	struct error error = {0};
 
-	write_points("a.tsv", "# card_spread 0.03\n" MODEL,
-		"3\t400\t300\t100\t0\t2\t0\t0\t1000\t0\t2\n");
+	write_points("a.tsv", "# card_spread 0.03\n" MODEL, ROW);
 	write_points("b.tsv", MODEL, "3\t800\t300\t500\t0\t2\t0\t0\t1000\t0\t2\n");
 	for (uint32_t i = 0; i < 2; i++) {
 		require(read_pool(&pool, files[i], &error) == STATUS_OK, "%s", error.text);
-		require(strtod(pool.points.origin.card_spread, NULL) == 0.03, "%s",
-			pool.points.origin.card_spread);
+		cr_expect_str_eq(pool.points.origin.card_spread, spreads[i]);
 		calibrate_pool_free(&pool);
 	}
 }
@@ -328,8 +331,6 @@ Test(pool, the_spread_is_of_the_steps_of_both)
 	check_spread(98, 4, 48, 93);
 	check_spread(12, 0, 5, 11);
 }
-
-#define ROW "3\t500\t400\t100\t0\t2\t0\t0\t1000\t0\t2\n"
 
 Test(pool, what_is_not_alike_is_refused)
 {

@@ -187,6 +187,27 @@ Test(price_cli, results_do_not_tell_where_a_profile_lies)
 	process_result_free(&same);
 }
 
+/* Without prefill_shared_tokens shared tokens are those of all that ran, more than the rows of a
+   step may have. */
+Test(price_cli, reads_what_older_engines_counted_as_shared)
+{
+	free(quire_output(folder, 0, "replay @/t.jsonl --steps --out @/old"));
+	struct process_result made = shell_run(folder,
+		"awk -F'\\t' -v OFS='\\t' 'NR == 1 {for (i = 1; i <= NF; i++) {at[$i] = i} "
+		"$at[\"prefill_shared_tokens\"] = \"other\"} NR > 1 {$at[\"shared_tokens\"] = "
+		"999999; $at[\"reread_tokens\"] = 888888} {print}' old/steps.tsv > old/t && "
+		"mv old/t old/steps.tsv && grep -c 999999 old/steps.tsv");
+	cr_assert(made.code == 0 && strtoul(made.out, NULL, 10) > 1, "%s%s", made.out, made.err);
+	process_result_free(&made);
+	free(quire_output(folder, 0, "price @/old --gpu h200-qwen3-0.6b"));
+	made = shell_run(
+		folder, "sed -i '1s/\\tother\\t/\\tprefill_shared_tokens\\t/' old/steps.tsv");
+	process_result_free(&made);
+	char *text = quire_output(folder, 2, "price @/old --gpu h200-qwen3-0.6b");
+	cr_assert(strstr(text, "column shared_tokens: found '999999'") != NULL, "%s", text);
+	free(text);
+}
+
 /* What was fitted to no steps has no inside. */
 Test(price_cli, says_that_a_profile_of_rates_was_fitted_to_nothing)
 {
