@@ -34,7 +34,8 @@ struct drawn_row {
 };
 
 struct drawn_prompt {
-	uint64_t prefix, tokens;
+	uint64_t prefix, tokens, shared; /* shared: of the prefix, with its group, whole blocks */
+	uint32_t group;
 };
 
 struct drawn_step {
@@ -69,6 +70,20 @@ static void count_shared(const struct drawn_step *step, struct step_counts *coun
 		}
 	}
 	counts->reread_tokens = (uint64_t)reread;
+}
+
+static void count_shared_by_prompts(const struct drawn_step *step, struct step_counts *counts)
+{
+	static uint32_t holders[GROUPS_MAX][BLOCKS_MAX + 1];
+
+	memset(holders, 0, sizeof(holders));
+	for (uint32_t i = 0; i < step->prompt_count; i++) {
+		const struct drawn_prompt *prompt = &step->prompts[i];
+		for (uint64_t j = 0; j < prompt->shared / BLOCK; j++) {
+			counts->prefill_shared_tokens +=
+				holders[prompt->group][j]++ > 0 ? BLOCK : 0;
+		}
+	}
 }
 
 static void count_tiles(const struct drawn_step *step, struct step_counts *counts)
@@ -117,6 +132,7 @@ static struct step_counts counts_of(const struct drawn_step *step)
 	}
 	if (step->has_tiles) {
 		count_tiles(step, &counts);
+		count_shared_by_prompts(step, &counts);
 	}
 	count_shared(step, &counts);
 	return counts;
@@ -151,12 +167,16 @@ static void draw_step(struct prop *prop, struct drawn_step *step)
 	if (kind != 0) {
 		step->has_tiles = prop_chance(prop, 3, 4);
 		step->prompt_count = (uint32_t)draw_size(prop, PROMPTS_MAX);
-		uint64_t most = 8192 / step->prompt_count;
+		uint64_t most = 8192 / step->prompt_count, prefix = draw_size(prop, 100000);
 		for (uint32_t i = 0; i < step->prompt_count; i++) {
 			bool has_prefix = prop_chance(prop, 1, 3);
 			step->prompts[i].tokens = draw_size(prop, most);
 			step->prompts[i].prefix =
 				has_prefix ? draw_size(prop, 100000) / BLOCK * BLOCK : 0;
+			step->prompts[i].group = prop_below(prop, groups);
+			step->prompts[i].shared =
+				is_shared ? u64_min(prefix, step->prompts[i].prefix) / BLOCK * BLOCK
+					  : 0;
 		}
 	}
 }
@@ -185,7 +205,10 @@ static bool take_off(struct prop *prop, struct drawn_step *step)
 		} else if (move == 3) {
 			prompt->tokens = draw_size(prop, prompt->tokens);
 		} else {
-			prompt->prefix /= 2;
+			/* As above, a shared block is not cut. */
+			prompt->prefix = prompt->shared > 0 ? prompt->prefix / 2 / BLOCK * BLOCK
+							    : prompt->prefix / 2;
+			prompt->shared = u64_min(prompt->shared, prompt->prefix);
 		}
 	}
 	return step->row_count + step->prompt_count > 0;
