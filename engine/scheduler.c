@@ -742,30 +742,33 @@ static uint32_t prompt_blocks_that_may_be_shared(const struct scheduler *schedul
 	return cached / scheduler->config.block_size;
 }
 
+/* Holds, or lets go, the leading `most` blocks of each of the step's prompts. */
+static void count_prompts(struct scheduler *scheduler, uint32_t most,
+	void (*count)(struct block_sharing *, const uint32_t *, uint32_t))
+{
+	for (uint32_t i = 0; i < scheduler->placement_count; i++) {
+		const struct placement *row = &scheduler->placements[i];
+		if (!row->is_decode) {
+			count(&scheduler->prompt_sharing, row->sequence->block_table,
+				u32_min(row->sequence->block_count, most));
+		}
+	}
+}
+
 static uint64_t blocks_shared_by_prompts(struct scheduler *scheduler)
 {
 	uint32_t most = prompt_blocks_that_may_be_shared(scheduler);
 	struct block_sharing *sharing = &scheduler->prompt_sharing;
-	uint64_t shared = 0;
 
-	if (most > 0 && sharing->holders == NULL) {
+	if (most == 0) {
+		return 0;
+	}
+	if (sharing->holders == NULL) {
 		block_sharing_init(sharing, scheduler->config.kv_block_count);
 	}
-	for (uint32_t pass = 0; most > 0 && pass < 2; pass++) {
-		for (uint32_t i = 0; i < scheduler->placement_count; i++) {
-			const struct sequence *sequence = scheduler->placements[i].sequence;
-			uint32_t count = u32_min(sequence->block_count, most);
-			if (scheduler->placements[i].is_decode) {
-				continue;
-			}
-			if (pass == 0) {
-				block_sharing_hold(sharing, sequence->block_table, count);
-			} else {
-				block_sharing_let_go(sharing, sequence->block_table, count);
-			}
-		}
-		shared = pass == 0 ? sharing->shared_count : shared;
-	}
+	count_prompts(scheduler, most, block_sharing_hold);
+	uint64_t shared = sharing->shared_count;
+	count_prompts(scheduler, most, block_sharing_let_go);
 	return shared;
 }
 

@@ -207,19 +207,6 @@ void calibrate_heat_remove(struct calibrate_points *points, const struct heat_pr
 	calibrate_heat_write(&points->origin, heat);
 }
 
-static enum status read_rise(const struct calibrate_origin *origin, const char *text,
-	const char *key, uint64_t most, double *out, struct error *error)
-{
-	uint64_t millionths = 0;
-
-	if (!text_to_millionths(text, &millionths) || millionths > most) {
-		return calibrate_origin_refuse(
-			origin, key, error, "0 to %.6f", (double)most / MILLION);
-	}
-	*out = (double)millionths / MILLION;
-	return STATUS_OK;
-}
-
 enum status calibrate_heat_read(
 	const struct calibrate_points *points, struct heat_prices *out, struct error *error)
 {
@@ -237,9 +224,11 @@ enum status calibrate_heat_read(
 			"makes them again from the recording",
 			HEAT_FORM);
 	}
-	TRY(read_rise(origin, origin->heat_prompt, "heat_prompt", most, &out->prompt, error));
+	TRY(calibrate_origin_share(
+		origin, origin->heat_prompt, "heat_prompt", most, &out->prompt, error));
 	most = (uint64_t)(out->prompt * MILLION + 0.5);
-	TRY(read_rise(origin, origin->heat_decode, "heat_decode", most, &out->decode, error));
+	TRY(calibrate_origin_share(
+		origin, origin->heat_decode, "heat_decode", most, &out->decode, error));
 	if (!text_to_u64(origin->heat_decay_ns, &decay_ns) || decay_ns == 0 ||
 		decay_ns > HEAT_DECAY_NS_MOST) {
 		return calibrate_origin_refuse(origin, "heat_decay_ns", error, "1 to %llu",

@@ -121,6 +121,20 @@ enum status calibrate_origin_refuse(const struct calibrate_origin *origin, const
 		expected);
 }
 
+enum status calibrate_origin_share(const struct calibrate_origin *origin, const char *text,
+	const char *key, uint64_t most, double *out, struct error *error)
+{
+	enum { MILLION = 1000000 };
+	uint64_t millionths = 0;
+
+	if (!text_to_millionths(text, &millionths) || millionths > most) {
+		return calibrate_origin_refuse(
+			origin, key, error, "0 to %.6f", (double)most / MILLION);
+	}
+	*out = (double)millionths / MILLION;
+	return STATUS_OK;
+}
+
 static enum status open_table(struct reader *reader, const char *path,
 	struct calibrate_origin *origin, struct error *error)
 {
@@ -499,25 +513,6 @@ enum status calibrate_points_calibrations(
 		return calibrate_origin_refuse(
 			&points->origin, "calibrations", error, "1 to %d", CALIBRATIONS_MOST);
 	}
-	return STATUS_OK;
-}
-
-enum status calibrate_points_card_spread(
-	const struct calibrate_points *points, double *spread, struct error *error)
-{
-	const char *text = points->origin.card_spread;
-	uint64_t millionths = 0;
-
-	*spread = 0;
-	if (text[0] == '\0') {
-		return STATUS_OK;
-	}
-	if (!text_to_millionths(text, &millionths) ||
-		(double)millionths > GPU_PROFILE_SPREAD_MOST * 1e6) {
-		return calibrate_origin_refuse(&points->origin, "card_spread", error, "0 to %.6f",
-			GPU_PROFILE_SPREAD_MOST);
-	}
-	*spread = (double)millionths / 1e6;
 	return STATUS_OK;
 }
 

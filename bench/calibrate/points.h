@@ -6,7 +6,6 @@
 
 #include "engine/base/status.h"
 #include "engine/batch.h"
-#include "sim/profile.h"
 
 /* Measured steps, the raw material of a calibration: a table of times and counts.
 
@@ -20,10 +19,10 @@
    mean that no blocks were shared; in place of the latter, pair_tokens (held by both of two
    sequences, summed over all pairs) is read as if all groups were of one size. Without
    decode_longest_context the longest row is unknown, and no price depends on it; without
-   prefill_longest_context prompts are taken as equal. Without prefill_shared_tokens,
-   shared_tokens are those of all that ran (step_give_shares_to_rows()), and mixed steps whose
-   prompts share may be fitted too cheap. Times add up, and counts are those of a step
-   that can be (sim/possible_step.h). */
+   prefill_longest_context prompts are taken as equal. Without prefill_shared_tokens, shared_tokens
+   are those of all that ran (step_give_shares_to_rows()), and mixed steps whose prompts share may
+   be fitted too cheap. Times add up, and counts are those of a step that can be
+   (sim/possible_step.h). */
 #define CALIBRATE_POINT_LIST(X)                                                                    \
 	X(decode_rows)                                                                             \
 	X(prefill_rows)                                                                            \
@@ -59,9 +58,9 @@ struct calibrate_point {
 
 /* X(key, bytes). The keys of heat say how it raises times, which are those at no heat; "" where
    they are as measured (sim/step_heat.h). source: of steps of another engine, what was
-   recorded. calibrations: how many the points are the means of; "": one. card_spread: how far the
-   steps of one of these cards took from the means, together and as a share, of the card that is
-   farthest; "": not known. */
+   recorded. calibrations: how many the points are the means of; "": one. card_spread: by how much
+   the card that is farthest from these means took longer or shorter than they, as a share of them
+   (bench/calibrate/pool.h); "": not known. */
 #define CALIBRATE_ORIGIN_LIST(X)                                                                   \
 	X(model, 64)                                                                               \
 	X(device, 64)                                                                              \
@@ -107,6 +106,10 @@ enum status calibrate_origin_refuse(const struct calibrate_origin *origin, const
 	struct error *error, const char *expected_format, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* Reads `text`, the value of a key, as a share of at most `most` millionths. */
+enum status calibrate_origin_share(const struct calibrate_origin *origin, const char *text,
+	const char *key, uint64_t most, double *out, struct error *error);
+
 struct calibrate_points {
 	struct calibrate_origin origin;
 	struct calibrate_point *points; /* (count), owned */
@@ -141,10 +144,6 @@ enum status calibrate_points_ranks(
 /* How many calibrations the points are the means of, 1 where their origin does not say. */
 enum status calibrate_points_calibrations(
 	const struct calibrate_points *points, uint64_t *count, struct error *error);
-
-/* card_spread of the origin; 0 where it has none. */
-enum status calibrate_points_card_spread(
-	const struct calibrate_points *points, double *spread, struct error *error);
 
 /* Adds the points of `more`. */
 void calibrate_points_append(struct calibrate_points *points, const struct calibrate_points *more);

@@ -4,6 +4,7 @@
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "sim/price_by_operations.h"
+#include "sim/profile.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -111,6 +112,17 @@ static enum status read_one(const char *path, struct calibrate_points *points, s
 	return STATUS_OK;
 }
 
+/* How far a file says that its own cards are apart. */
+static enum status read_cards(const struct calibrate_origin *origin, uint64_t calibrations,
+	double *cards, struct error *error)
+{
+	*cards = calibrations > 1 ? -1 : 0;
+	return origin->card_spread[0] == '\0'
+		       ? STATUS_OK
+		       : calibrate_origin_share(origin, origin->card_spread, "card_spread",
+				 (uint64_t)(GPU_PROFILE_SPREAD_MOST * 1e6), cards, error);
+}
+
 /* Adds one calibration's points, and its heat to the sum. */
 static enum status add_one(struct calibrate_pool *pool, struct calibrate_points *points,
 	struct heat_prices *sum, struct error *error)
@@ -122,10 +134,7 @@ static enum status add_one(struct calibrate_pool *pool, struct calibrate_points 
 
 	TRY(calibrate_heat_read(points, &heat, error));
 	TRY(calibrate_points_calibrations(points, &calibrations, error));
-	TRY(calibrate_points_card_spread(points, &pool->spreads[pool->count].cards, error));
-	if (calibrations > 1 && points->origin.card_spread[0] == '\0') {
-		pool->spreads[pool->count].cards = -1;
-	}
+	TRY(read_cards(more, calibrations, &pool->spreads[pool->count].cards, error));
 	if (pool->count == 0) {
 		*origin = *more;
 	}
@@ -306,13 +315,14 @@ static struct beside beside_means(
 			!is_of_all(pool, group, end - i)) {
 			continue;
 		}
-		const struct calibrate_point mean = mean_of(pool, group, end - i);
+		double mean = (double)mean_of_column(
+			pool, group, end - i, offsetof(struct calibrate_point, elapsed_ns), false);
 		for (size_t j = i; j < end; j++) {
 			if (points->points[j].file == file) {
 				double ns = (double)points->points[j].elapsed_ns;
 				own += ns;
-				means += (double)mean.elapsed_ns;
-				ratios[count++] = ns / (double)mean.elapsed_ns;
+				means += mean;
+				ratios[count++] = ns / mean;
 			}
 		}
 	}

@@ -15,10 +15,9 @@
 
    The spread of the cards is by how much the steps that all have take longer or shorter in sum on
    the card that is farthest from the means; of those without prompts, since what heat adds is not
-   in these times. Of a file of several cards it is its own spread and its distance from the
-   means, which is the most that it can be; where such a file does not say its own, the spread is
-   not known. A planner who does not know which card he gets is off by
-   as much. */
+   in these times. Of a file of several cards it is at most the file's own spread plus its distance
+   from the means; where such a file does not say its own, the spread is not known. A planner who
+   does not know which card he gets may be off by as much. */
 
 enum { CALIBRATE_POOL_MOST = 16 };
 

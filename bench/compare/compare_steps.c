@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Counts that follow from the rows, and the blocks that they use, which the others tell apart. Runs
-   recorded without them stay comparable, or of an engine that counted sharing otherwise. */
+/* Counts that follow from the rows and their blocks, which other columns tell apart. So a run that
+   was recorded without them, or whose engine counted sharing otherwise, stays comparable. */
 static bool follows_from_others(uint32_t column)
 {
 	switch (column) {

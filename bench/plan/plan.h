@@ -105,7 +105,7 @@ struct plan_configuration_state {
 	uint32_t index;		   /* of the configuration */
 	uint64_t model_error;	   /* of its prices, in millionths */
 	bool is_guess;		   /* a guess: no error was measured */
-	bool knows_cards;	   /* it has how far cards of the GPU differ */
+	bool knows_cards;	   /* how far cards of the GPU differ is in it */
 	struct band_window window; /* of draws from the trace */
 	uint32_t replicate_first;  /* the first of their tracks: `samples` and two; 0: none yet */
 	uint64_t samples;

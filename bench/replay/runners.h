@@ -48,7 +48,7 @@ struct runner_facts {
 	double model_error; /* of one that was: the mean relative error of a step's price, by steps
 			       that were held out of its fit, and how far a card is from the mean
 			       of those measured, where that is known; 0: not known */
-	bool knows_cards;   /* it is */
+	bool knows_cards;   /* how far cards differ is known, and in model_error */
 	/* of the profile that prices steps: its name, "" where none does, and what about it is not
 	   as was asked for: a GPU's calibrated profile was not taken, or one that was named is of
 	   another engine than the policy's; else "" */
