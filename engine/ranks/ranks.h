@@ -52,10 +52,9 @@ enum {
 #define RANK_LIMIT_NS UINT64_C(10000000000)
 
 enum rank_message_kind {
-	RANK_STEP_GRAPH,   /* a decode step, as the graph of a bucket */
-	RANK_STEP_EAGER,   /* a decode step, padded to a bucket, launched kernel by kernel */
-	RANK_STEP_GENERAL, /* a step with prompts */
-	RANK_CLOSE,	   /* return from serve */
+	RANK_STEP_GRAPH, /* the graph of a bucket */
+	RANK_STEP_EAGER, /* launched kernel by kernel */
+	RANK_CLOSE,	 /* return from serve */
 };
 
 /* What rank 0 tells the others of a step: one cache line. What they need besides lies in the data.
@@ -67,7 +66,7 @@ struct rank_message {
 	uint64_t data_bytes;  /* the others find them at the same offset */
 	uint32_t kind;	      /* enum rank_message_kind */
 	uint32_t turn;	      /* which of the slots of the step data */
-	uint32_t bucket;
+	uint32_t bucket;      /* index of the graph */
 	uint32_t rows;
 	uint32_t tokens;
 	uint32_t decode_rows;

@@ -39,7 +39,7 @@ static enum status execute(void *state, const struct batch *batch, int32_t *toke
 	const struct rank_message message = {
 		.step = batch->step,
 		.data_bytes = packed_batch_write(ranks_data(rank->ranks), batch),
-		.kind = RANK_STEP_GENERAL,
+		.kind = RANK_STEP_EAGER,
 	};
 
 	check(message.data_bytes <= rank->limit);

@@ -1,48 +1,99 @@
 #include "engine/runners/cuda_graphs.h"
 
 #include "engine/base/check.h"
+#include "engine/base/integer.h"
 #include "engine/runners/cuda_status.h"
 
 #include <cuda_runtime_api.h>
 
-static void add_bucket(struct cuda_graphs *graphs, uint32_t rows)
+static void add_bucket(struct cuda_graphs *graphs, const struct cuda_step_sizes *sizes)
 {
 	check(graphs->bucket_count < CUDA_GRAPHS_MAX);
 	graphs->buckets[graphs->bucket_count++] = (struct cuda_bucket){
-		.row_count = rows,
-		.layout = cuda_step_layout(rows, rows, rows, 0),
+		.sizes = *sizes,
+		.layout = cuda_step_layout(sizes),
 	};
 }
 
-void cuda_graphs_init(struct cuda_graphs *graphs, uint32_t max_num_seqs)
+static void add_decode(struct cuda_graphs *graphs, uint32_t rows)
 {
-	for (uint32_t rows = 1; rows < max_num_seqs; rows = (uint32_t)graph_bucket(rows + 1)) {
-		add_bucket(graphs, rows);
-	}
-	add_bucket(graphs, max_num_seqs);
+	const struct cuda_step_sizes sizes = {
+		.rows = rows, .decode_rows = rows, .tokens = rows, .samples = rows};
+
+	add_bucket(graphs, &sizes);
 }
 
-const struct cuda_bucket *cuda_graphs_bucket(const struct cuda_graphs *graphs, uint32_t row_count)
+/* Each prompt has at most one tile that is not full. */
+static void add_prompts(struct cuda_graphs *graphs, uint32_t decode_rows, uint32_t tokens)
 {
-	uint32_t i = 0;
+	const uint32_t prompts = u32_min(tokens, GRAPH_PROMPTS);
+	const struct cuda_step_sizes sizes = {
+		.rows = decode_rows + prompts,
+		.decode_rows = decode_rows,
+		.tokens = decode_rows + tokens,
+		.samples = decode_rows + prompts,
+		.tiles = prompts + (tokens - 1) / PREFILL_QUERY_TILE,
+	};
 
-	while (graphs->buckets[i].row_count < row_count) {
-		check(i + 1 < graphs->bucket_count);
+	add_bucket(graphs, &sizes);
+}
+
+/* The size behind one, up to `most`. */
+static uint32_t next_size(uint32_t size, uint32_t most)
+{
+	return u32_min((uint32_t)graph_bucket(size + 1), most);
+}
+
+void cuda_graphs_init(struct cuda_graphs *graphs, uint32_t max_num_seqs, uint32_t prompt_tokens)
+{
+	const uint32_t beside = u32_min(max_num_seqs, GRAPH_BESIDE);
+
+	for (uint32_t rows = 0; rows < max_num_seqs;) {
+		rows = next_size(rows, max_num_seqs);
+		add_decode(graphs, rows);
+	}
+	graphs->decode_count = graphs->bucket_count;
+	graphs->prompt_tokens = prompt_tokens;
+	for (uint32_t tokens = 0; tokens < prompt_tokens;) {
+		tokens = next_size(tokens, prompt_tokens);
+		add_prompts(graphs, 0, tokens);
+		for (uint32_t rows = 0; rows < beside;) {
+			rows = next_size(rows, beside);
+			add_prompts(graphs, rows, tokens);
+		}
+	}
+}
+
+const struct cuda_bucket *cuda_graphs_bucket(
+	const struct cuda_graphs *graphs, const struct step_counts *counts)
+{
+	const uint64_t decodes = counts->decode_rows, tokens = counts->prefill_tokens;
+	const bool has_prompts = counts->prefill_rows > 0;
+	uint32_t i = has_prompts ? graphs->decode_count : 0;
+
+	if (has_prompts && !graph_holds_prompts(
+				   graphs->prompt_tokens, decodes, counts->prefill_rows, tokens)) {
+		return NULL;
+	}
+	while (i < graphs->bucket_count &&
+		(graphs->buckets[i].sizes.decode_rows < decodes ||
+			graphs->buckets[i].sizes.tokens - graphs->buckets[i].sizes.decode_rows <
+				tokens)) {
 		i++;
 	}
-	return &graphs->buckets[i];
+	return i < graphs->bucket_count ? &graphs->buckets[i] : NULL;
 }
 
 /* ---- opening ---- */
 
-/* Fills the next slot with padding rows only. */
+/* Fills the next slot with padding only. */
 static void fill_padding(struct cuda_launcher *launcher, const struct cuda_bucket *bucket)
 {
 	cuda_launcher_next_slot(launcher);
 	if (!cuda_launcher_fills(launcher)) {
 		return;
 	}
-	cuda_step_data_pad(&launcher->data, &bucket->layout, 0, bucket->row_count);
+	(void)cuda_step_data_fill(&launcher->data, &bucket->sizes, &bucket->layout, NULL);
 	cuda_step_data_finish(&launcher->data, &bucket->layout, 0, NULL, 0);
 }
 
@@ -106,9 +157,9 @@ static enum status rehearse(
 static enum status open_step(struct cuda_launcher *launcher, struct cuda_bucket *bucket,
 	bool is_long, bool is_eager, struct error *error)
 {
-	struct cuda_batch batch = cuda_step_data_batch(&launcher->data, &bucket->layout);
+	struct cuda_batch batch =
+		cuda_step_data_batch(&launcher->data, &bucket->sizes, &bucket->layout);
 
-	batch.token_count = batch.decode_count = batch.sample_count = bucket->row_count;
 	batch.decode.is_long = is_long;
 	fill_padding(launcher, bucket);
 	TRY(cuda_launcher_run_silent(launcher, &bucket->layout, &batch, error));
@@ -121,7 +172,8 @@ enum status cuda_graphs_open(struct cuda_graphs *graphs, struct cuda_launcher *l
 	for (uint32_t i = 0; i < graphs->bucket_count; i++) {
 		struct cuda_bucket *bucket = &graphs->buckets[i];
 		TRY(open_step(launcher, bucket, false, is_eager, error));
-		if (decode_list_has_sm90(launcher->data.list.path, &launcher->data.list.shape)) {
+		if (bucket->sizes.decode_rows > 0 && decode_list_has_sm90(launcher->data.list.path,
+							     &launcher->data.list.shape)) {
 			TRY(open_step(launcher, bucket, true, is_eager, error));
 		}
 	}

@@ -8,15 +8,22 @@
 #include "engine/runners/cuda_launcher.h"
 #include "engine/shape/graph_bucket.h"
 
-/* Decode steps as captured CUDA graphs, one for each batch size to which steps are padded. Eager
-   steps are padded too, so that a step is the same work with and without a graph. */
+/* Steps as captured CUDA graphs, one for each of the sizes of engine/shape/graph_bucket.h to which
+   steps are padded. Eager steps of these sizes are padded too, so that a step is the same work with
+   and without a graph. */
 
 struct CUgraphExec_st;
 
-enum { CUDA_GRAPHS_MAX = 5 + 65536 / GRAPH_BUCKET_STEP };
+enum {
+	CUDA_GRAPHS_DECODE = 5 + 65536 / GRAPH_BUCKET_STEP,
+	/* sizes of prompt tokens, and of decode rows beside them, none included */
+	CUDA_GRAPHS_PROMPTS = 4 + GRAPH_PROMPT_TOKENS / GRAPH_BUCKET_STEP,
+	CUDA_GRAPHS_BESIDE = 5 + GRAPH_BESIDE / GRAPH_BUCKET_STEP,
+	CUDA_GRAPHS_MAX = CUDA_GRAPHS_DECODE + CUDA_GRAPHS_PROMPTS * CUDA_GRAPHS_BESIDE,
+};
 
 struct cuda_bucket {
-	uint32_t row_count;
+	struct cuda_step_sizes sizes;
 	struct cuda_step_layout layout;
 	/* of steps whose decode attention is not long, and is long
 	   (kernels/attention/decode_list.h); NULL: eager */
@@ -24,12 +31,15 @@ struct cuda_bucket {
 };
 
 struct cuda_graphs {
-	struct cuda_bucket buckets[CUDA_GRAPHS_MAX]; /* by rising row_count */
-	uint32_t bucket_count;
+	/* by rising decode rows; then those with prompts, by rising tokens of these first */
+	struct cuda_bucket buckets[CUDA_GRAPHS_MAX];
+	uint32_t bucket_count, decode_count;
+	uint32_t prompt_tokens; /* the most in a graph */
 };
 
-/* Sets the bucket sizes up to max_num_seqs rows, which is the last one. Captures nothing. */
-void cuda_graphs_init(struct cuda_graphs *graphs, uint32_t max_num_seqs);
+/* Sets the sizes of decode steps up to max_num_seqs rows, which is the last one, and those of steps
+   with up to prompt_tokens prompt tokens and max_num_seqs decode rows. Captures nothing. */
+void cuda_graphs_init(struct cuda_graphs *graphs, uint32_t max_num_seqs, uint32_t prompt_tokens);
 
 /* Runs an eager step of every size, which loads its kernels. Then captures the graphs and
    launches one. is_eager: no graphs. */
@@ -38,7 +48,8 @@ enum status cuda_graphs_open(struct cuda_graphs *graphs, struct cuda_launcher *l
 
 void cuda_graphs_close(struct cuda_graphs *graphs);
 
-/* The smallest bucket that holds row_count rows. */
-const struct cuda_bucket *cuda_graphs_bucket(const struct cuda_graphs *graphs, uint32_t row_count);
+/* The smallest bucket that holds a step; NULL: none does. */
+const struct cuda_bucket *cuda_graphs_bucket(
+	const struct cuda_graphs *graphs, const struct step_counts *counts);
 
 #endif

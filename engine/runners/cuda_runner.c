@@ -24,54 +24,28 @@ static enum status cuda_start(
 	return STATUS_OK;
 }
 
-/* Fills the slot of a decode step, padded to a bucket. A graph has room for so many splits; beyond
-   it the same kernels are launched one by one. */
-static struct rank_message fill_decode(struct cuda_runner *runner, const struct batch *batch)
+/* Fills the slot of a step, padded to a bucket where one holds it. A graph has room for so many
+   splits; beyond it the same kernels are launched one by one. */
+static struct rank_message fill(struct cuda_runner *runner, const struct batch *batch)
 {
 	struct cuda_step_data *data = &runner->launcher.data;
-	const struct cuda_bucket *bucket = cuda_graphs_bucket(&runner->graphs, batch->row_count);
-	const struct cuda_step_layout *layout = &bucket->layout;
-	struct cuda_batch device;
+	const struct cuda_bucket *bucket = cuda_graphs_bucket(&runner->graphs, &batch->counts);
+	const struct cuda_step_sizes sizes =
+		bucket == NULL ? cuda_step_sizes(batch) : bucket->sizes;
+	const struct cuda_step_layout layout = cuda_step_layout(&sizes);
 
-	uint32_t splits = cuda_step_data_fill(data, layout, batch, &device);
-	cuda_step_data_pad(data, layout, batch->row_count, bucket->row_count);
-	cuda_step_data_finish(
-		data, layout, data->claim_count, batch->additions, batch->addition_count);
-	bool has_graph = bucket->graphs[0] != NULL && splits <= data->split_limit;
-	return (struct rank_message){
-		.kind = has_graph ? RANK_STEP_GRAPH : RANK_STEP_EAGER,
-		.bucket = bucket->row_count,
-		.rows = bucket->row_count,
-		.tokens = bucket->row_count,
-		.decode_rows = bucket->row_count,
-		.samples = bucket->row_count,
-		.splits = splits,
-	};
-}
-
-static struct cuda_step_layout general_layout(uint32_t rows, uint32_t samples, uint32_t tokens)
-{
-	return cuda_step_layout(rows, samples, tokens, cuda_step_tiles(rows, tokens));
-}
-
-static struct rank_message fill_general(struct cuda_runner *runner, const struct batch *batch)
-{
-	struct cuda_step_data *data = &runner->launcher.data;
-	uint32_t samples = (uint32_t)batch->counts.sampled_rows;
-	const struct cuda_step_layout layout =
-		general_layout(batch->row_count, samples, batch->token_count);
-	struct cuda_batch device;
-
-	uint32_t splits = cuda_step_data_fill(data, &layout, batch, &device);
+	uint32_t splits = cuda_step_data_fill(data, &sizes, &layout, batch);
 	cuda_step_data_finish(
 		data, &layout, data->claim_count, batch->additions, batch->addition_count);
+	bool has_graph = bucket != NULL && bucket->graphs[0] != NULL && splits <= data->split_limit;
 	return (struct rank_message){
-		.kind = RANK_STEP_GENERAL,
-		.rows = batch->row_count,
-		.tokens = batch->token_count,
-		.decode_rows = device.decode_count,
-		.samples = samples,
-		.tiles = device.prefill.tile_count,
+		.kind = has_graph ? RANK_STEP_GRAPH : RANK_STEP_EAGER,
+		.bucket = has_graph ? (uint32_t)(bucket - runner->graphs.buckets) : 0,
+		.rows = sizes.rows,
+		.tokens = sizes.tokens,
+		.decode_rows = sizes.decode_rows,
+		.samples = sizes.samples,
+		.tiles = sizes.tiles,
 		.splits = splits,
 	};
 }
@@ -80,25 +54,23 @@ enum status cuda_runner_launch(
 	struct cuda_runner *runner, const struct rank_message *step, struct error *error)
 {
 	struct cuda_launcher *launcher = &runner->launcher;
-	const struct cuda_bucket *bucket = NULL;
-	struct cuda_step_layout layout;
+	const struct cuda_step_sizes sizes = {
+		.rows = step->rows,
+		.decode_rows = step->decode_rows,
+		.tokens = step->tokens,
+		.samples = step->samples,
+		.tiles = step->tiles,
+	};
+	const struct cuda_step_layout layout = cuda_step_layout(&sizes);
 
-	if (step->kind == RANK_STEP_GENERAL) {
-		layout = general_layout(step->rows, step->samples, step->tokens);
-	} else {
-		bucket = cuda_graphs_bucket(&runner->graphs, step->bucket);
-		layout = bucket->layout;
-	}
 	if (step->kind == RANK_STEP_GRAPH) {
 		bool is_long = cuda_step_data_is_long(&launcher->data, &layout, 1);
-		return cuda_status((int)cudaGraphLaunch(bucket->graphs[is_long], launcher->stream),
+		return cuda_status(
+			(int)cudaGraphLaunch(runner->graphs.buckets[step->bucket].graphs[is_long],
+				launcher->stream),
 			"cudaGraphLaunch", error);
 	}
-	struct cuda_batch device = cuda_step_data_batch(&launcher->data, &layout);
-	device.token_count = step->tokens;
-	device.decode_count = step->decode_rows;
-	device.sample_count = step->samples;
-	device.prefill.tile_count = step->tiles;
+	struct cuda_batch device = cuda_step_data_batch(&launcher->data, &sizes, &layout);
 	cuda_step_data_group(&launcher->data, &layout, &device);
 	return cuda_launcher_begin(launcher, &layout, &device, error);
 }
@@ -136,13 +108,14 @@ static enum status cuda_launch(void *state, const struct batch *batch, struct er
 	nvtx_step(launcher->ranges, batch->step);
 	nvtx_push(launcher->ranges, runner->range);
 	nvtx_push(launcher->ranges, "fill");
-	struct rank_message step =
-		is_decode ? fill_decode(runner, batch) : fill_general(runner, batch);
+	struct rank_message step = fill(runner, batch);
 	step.turn = slot;
 	nvtx_pop(launcher->ranges);
 	runner->flights[slot] = (struct flight){
 		.start_ns = start_ns,
 		.sampled_count = (uint32_t)batch->counts.sampled_rows,
+		.decode_count = (uint32_t)batch->counts.decode_rows,
+		.prompt_sample = step.decode_rows,
 		.mode = step.kind == RANK_STEP_GRAPH ? STEP_MODE_GRAPH : STEP_MODE_EAGER,
 	};
 	enum status status = post_step(runner, &step, batch, error);
@@ -227,8 +200,10 @@ static enum status cuda_collect(
 	check(launcher->collected + launcher->is_launching < launcher->launched);
 	TRY(cuda_launcher_await(launcher, 0, error));
 	uint64_t end_ns = monotonic_ns();
-	memcpy(token_ids, cuda_step_data_tokens(data, 0, slot),
-		flight->sampled_count * sizeof(int32_t));
+	const int32_t *tokens = cuda_step_data_tokens(data, 0, slot);
+	memcpy(token_ids, tokens, flight->decode_count * sizeof(int32_t));
+	memcpy(token_ids + flight->decode_count, tokens + flight->prompt_sample,
+		(flight->sampled_count - flight->decode_count) * sizeof(int32_t));
 	time->mode = flight->mode;
 	time->elapsed_ns = end_ns - u64_max(flight->start_ns, runner->host_end_ns);
 	time->gpu_ns = u64_min(completion->end_ns - completion->begin_ns, time->elapsed_ns);

@@ -19,12 +19,13 @@
 
    A step's data lies in pinned host memory. The first kernel of the step copies it to fixed
    addresses on the device; its last kernel writes the tokens back (kernels/step_io/step_io.h). So a
-   decode step is one captured graph, from the host's data to the host's tokens. Its batch is padded
-   to the next larger of a list of sizes; padding rows store nothing, attend to nothing and affect
-   no other row. A step with prompts, or with more decode work than a graph has room for, is
-   launched kernel by kernel (eager), in parts of half a layer. Between two parts the engine looks
-   at the completion flag of the step in flight before, a load of host memory, and collects that
-   step when it has ended.
+   decode step is one captured graph, from the host's data to the host's tokens, and of a small
+   model on one GPU a step with few prompt tokens is too (engine/shape/graph_bucket.h). Its batch is
+   padded to the next larger of a list of sizes; padding stores nothing, attends to nothing and
+   affects no row. A step with more prompt tokens, or with more decode work than a graph has room
+   for, is launched kernel by kernel (eager), in parts of half a layer. Between two parts the engine
+   looks at the completion flag of the step in flight before, a load of host memory, and collects
+   that step when it has ended.
 
    Several ranks launch the same steps. Rank 0 alone is a runner to its caller: it fills the slot of
    a step in memory that all ranks have pinned, posts the step's numbers to the other ranks, and

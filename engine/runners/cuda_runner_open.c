@@ -137,20 +137,22 @@ static enum status run_largest(struct cuda_runner *runner, struct error *error)
 	struct cuda_launcher *launcher = &runner->launcher;
 	struct cuda_step_data *data = &launcher->data;
 	uint32_t samples = data->sample_capacity;
-	uint32_t tokens =
-		u32_max(runner->engine.max_num_batched_tokens, runner->engine.max_num_seqs);
+	uint32_t tokens = u32_from(limits_of(&runner->engine).tokens);
 	uint32_t attending = u32_min(
 		u32_min(tokens, (uint32_t)PREFILL_QUERY_TILE), runner->engine.max_model_len);
-	const struct cuda_step_layout layout =
-		cuda_step_layout(samples, samples, tokens, 1 + samples);
-	struct cuda_batch batch = cuda_step_data_batch(data, &layout);
+	const struct cuda_step_sizes sizes = {
+		.rows = samples,
+		.tokens = tokens,
+		.samples = samples,
+		.tiles = 1,
+	};
+	const struct cuda_step_layout layout = cuda_step_layout(&sizes);
+	struct cuda_batch batch = cuda_step_data_batch(data, &sizes, &layout);
 
 	cuda_launcher_next_slot(launcher);
-	batch.token_count = tokens;
 	batch.sample_count = tokens > CUDA_DROPPED_ROWS_LEAST
 				     ? u32_min(samples, tokens - CUDA_DROPPED_ROWS_LEAST)
 				     : samples;
-	batch.prefill.tile_count = 1;
 	if (!cuda_launcher_fills(launcher)) {
 		return cuda_launcher_run_silent(launcher, &layout, &batch, error);
 	}
@@ -303,6 +305,15 @@ void cuda_runner_close(void *state)
 	free(runner);
 }
 
+/* The most prompt tokens of a graph. Several ranks capture decode steps alone. */
+static uint32_t prompt_tokens(const struct cuda_runner_options *options)
+{
+	const uint64_t most = graph_prompt_tokens(weights_config(options->weights));
+	const uint32_t limit = options->engine->max_num_batched_tokens;
+
+	return options->ranks != NULL ? 0 : u32_from(u64_min(most, graph_bucket(limit)));
+}
+
 enum status cuda_runner_open(struct runner *out, const struct cuda_runner_options *options,
 	struct cuda_memory *memory, struct error *error)
 {
@@ -313,7 +324,7 @@ enum status cuda_runner_open(struct runner *out, const struct cuda_runner_option
 	runner->launcher.ranks = options->ranks;
 	runner->launcher.ranges = nvtx_open(options->stack);
 	runner->launcher.data.seed = options->seed;
-	cuda_graphs_init(&runner->graphs, runner->engine.max_num_seqs);
+	cuda_graphs_init(&runner->graphs, runner->engine.max_num_seqs, prompt_tokens(options));
 	if (open_all(runner, options, memory, error) != STATUS_OK) {
 		cuda_launcher_fail(&runner->launcher, error);
 		cuda_runner_close(runner);

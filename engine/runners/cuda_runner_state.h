@@ -17,7 +17,8 @@
 /* A step in flight: launched, and its tokens not yet collected. */
 struct flight {
 	uint64_t start_ns;
-	uint32_t sampled_count;
+	uint32_t sampled_count, decode_count;
+	uint32_t prompt_sample; /* where the samples of prompts begin, behind those of padding */
 	enum step_mode mode;
 };
 

@@ -22,16 +22,17 @@ static size_t section(size_t *end, size_t count, size_t size)
 	return begin;
 }
 
-struct cuda_step_layout cuda_step_layout(
-	uint32_t rows, uint32_t samples, uint32_t tokens, uint32_t tiles)
+struct cuda_step_layout cuda_step_layout(const struct cuda_step_sizes *sizes)
 {
+	const size_t rows = sizes->rows, samples = sizes->samples, tokens = sizes->tokens;
+	const size_t last_tiles = samples - sizes->decode_rows;
 	struct cuda_step_layout layout;
 	size_t end = 0;
 
-	layout.split_start = section(&end, (size_t)rows + 1, sizeof(uint32_t));
+	layout.split_start = section(&end, rows + 1, sizeof(uint32_t));
 	layout.rows = section(&end, rows, sizeof(uint32_t));
 	layout.contexts = section(&end, rows, sizeof(uint32_t));
-	layout.query_start = section(&end, (size_t)rows + 1, sizeof(uint32_t));
+	layout.query_start = section(&end, rows + 1, sizeof(uint32_t));
 	layout.sample_index = section(&end, samples, sizeof(uint32_t));
 	layout.sample_rows = section(&end, samples, sizeof(uint32_t));
 	layout.row_keys = section(&end, samples, sizeof(uint64_t));
@@ -39,15 +40,26 @@ struct cuda_step_layout cuda_step_layout(
 	layout.token_ids = section(&end, tokens, sizeof(int32_t));
 	layout.positions = section(&end, tokens, sizeof(uint32_t));
 	layout.slots = section(&end, tokens, sizeof(int64_t));
-	layout.tiles = section(&end, tiles, sizeof(struct prefill_tile));
+	layout.tiles = section(&end, sizes->tiles + last_tiles, sizeof(struct prefill_tile));
 	layout.launches = section(&end, rows, sizeof(struct decode_launch));
 	layout.claims = end;
 	return layout;
 }
 
-uint32_t cuda_step_tiles(uint32_t rows, uint32_t tokens)
+struct cuda_step_sizes cuda_step_sizes(const struct batch *batch)
 {
-	return tokens / PREFILL_QUERY_TILE + 2 * rows;
+	struct cuda_step_sizes sizes = {
+		.rows = batch->row_count,
+		.decode_rows = (uint32_t)batch->counts.decode_rows,
+		.tokens = batch->token_count,
+		.samples = (uint32_t)batch->counts.sampled_rows,
+	};
+
+	for (uint32_t r = sizes.decode_rows; r < sizes.rows; r++) {
+		uint32_t tokens = batch->query_start[r + 1] - batch->query_start[r];
+		sizes.tiles += (tokens - 1) / PREFILL_QUERY_TILE + 1;
+	}
+	return sizes;
 }
 
 /* Sections begin at multiples of STEP_CHUNK, which is enough alignment for every element type. */
@@ -77,12 +89,15 @@ struct cuda_step_lists cuda_step_data_lists(
 	return lists_at(data->host, layout);
 }
 
-struct cuda_batch cuda_step_data_batch(
-	const struct cuda_step_data *data, const struct cuda_step_layout *layout)
+struct cuda_batch cuda_step_data_batch(const struct cuda_step_data *data,
+	const struct cuda_step_sizes *sizes, const struct cuda_step_layout *layout)
 {
 	const struct cuda_step_lists lists = lists_at(data->device, layout);
 
 	return (struct cuda_batch){
+		.token_count = sizes->tokens,
+		.decode_count = sizes->decode_rows,
+		.sample_count = sizes->samples,
 		.token_ids = lists.token_ids,
 		.positions = lists.positions,
 		.slots = lists.slots,
@@ -103,6 +118,7 @@ struct cuda_batch cuda_step_data_batch(
 				.query_start = lists.query_start,
 				.contexts = lists.contexts,
 				.tiles = lists.tiles,
+				.tile_count = sizes->tiles,
 			},
 		.sample_index = lists.sample_index,
 		.sample_rows = lists.sample_rows,
@@ -170,104 +186,160 @@ static void fill_claims(struct cuda_step_data *data, const struct cuda_step_list
 	}
 }
 
-/* Counts the splits of the decode rows, and fills their claims; returns the number of splits. */
-static uint32_t fill_splits(
-	struct cuda_step_data *data, const struct cuda_step_lists *lists, const struct batch *batch)
+/* Counts the splits of the decode rows, of which padding has none, and fills their claims; returns
+   the number of splits. */
+static uint32_t fill_splits(struct cuda_step_data *data, const struct cuda_step_lists *lists,
+	const struct batch *batch, uint32_t decode_rows)
 {
-	uint32_t count = 0, rows = (uint32_t)batch->counts.decode_rows;
+	uint32_t count = 0, rows = batch == NULL ? 0 : (uint32_t)batch->counts.decode_rows;
 
-	for (uint32_t r = 0; r < rows; r++) {
-		uint32_t needed =
-			(batch->context_length[r] + DECODE_SPLIT - 1) / (uint32_t)DECODE_SPLIT;
+	for (uint32_t r = 0; r < decode_rows; r++) {
+		uint32_t context = r < rows ? batch->context_length[r] : 0;
+		uint32_t needed = (context + DECODE_SPLIT - 1) / (uint32_t)DECODE_SPLIT;
 		check(needed <= data->split_capacity - count);
 		lists->split_start[r] = count;
 		count += needed;
 	}
-	lists->split_start[rows] = count;
-	fill_claims(data, lists, &batch->counts);
+	lists->split_start[decode_rows] = count;
+	data->claim_count = 0;
+	lists->launches[0] = (struct decode_launch){0};
+	if (rows > 0) {
+		fill_claims(data, lists, &batch->counts);
+	}
 	return count;
 }
 
-static void fill_samples(const struct cuda_step_data *data, const struct cuda_step_lists *lists,
-	const struct batch *batch)
+static void pad_rows(const struct cuda_step_lists *lists, uint32_t first, uint32_t end)
 {
-	uint32_t count = 0;
+	for (uint32_t r = first; r < end; r++) {
+		lists->rows[r] = 0;
+		lists->contexts[r] = 0;
+	}
+}
 
-	for (uint32_t r = 0; r < batch->row_count; r++) {
+static void pad_tokens(const struct cuda_step_lists *lists, uint32_t first, uint32_t end)
+{
+	for (uint32_t t = first; t < end; t++) {
+		lists->token_ids[t] = 0;
+		lists->positions[t] = 0;
+		lists->slots[t] = -1;
+	}
+}
+
+/* Samples of padding, of decode rows or all of one prompt's token. */
+static void pad_samples(
+	const struct cuda_step_lists *lists, uint32_t first, uint32_t end, uint32_t decode_rows)
+{
+	for (uint32_t i = first; i < end; i++) {
+		lists->sample_index[i] = u32_min(i, decode_rows);
+		lists->sample_rows[i] = SAMPLER_NO_ROW;
+		lists->row_keys[i] = 0;
+		lists->temperatures[i] = 0;
+	}
+}
+
+/* Copies the batch's rows from `first` to `end` and their tokens and samples, to places so much
+   further on. Returns the number of their samples. */
+static uint32_t fill_rows(const struct cuda_step_data *data, const struct cuda_step_lists *lists,
+	const struct batch *batch, uint32_t first, uint32_t end, uint32_t shift)
+{
+	const uint32_t token = batch->query_start[first], tokens = batch->query_start[end] - token;
+	uint32_t sample = first + shift; /* every decode row is sampled */
+	const uint32_t first_sample = sample;
+
+	memcpy(lists->rows + first + shift, batch->row + first, (end - first) * sizeof(uint32_t));
+	memcpy(lists->contexts + first + shift, batch->context_length + first,
+		(end - first) * sizeof(uint32_t));
+	memcpy(lists->token_ids + token + shift, batch->token_id + token, tokens * sizeof(int32_t));
+	memcpy(lists->positions + token + shift, batch->position + token,
+		tokens * sizeof(uint32_t));
+	memcpy(lists->slots + token + shift, batch->slot + token, tokens * sizeof(int64_t));
+	for (uint32_t r = first; r < end; r++) {
+		lists->query_start[r + shift] = batch->query_start[r] + shift;
 		if (batch->is_sampled[r]) {
-			lists->sample_index[count] = batch->query_start[r + 1] - 1;
-			lists->sample_rows[count] = batch->row[r];
-			lists->row_keys[count] = sampler_row_key(
+			lists->sample_index[sample] = batch->query_start[r + 1] - 1 + shift;
+			lists->sample_rows[sample] = batch->row[r];
+			lists->row_keys[sample] = sampler_row_key(
 				data->seed, batch->request[r], batch->sample_position[r]);
-			lists->temperatures[count] = batch->temperature[r];
-			count++;
+			lists->temperatures[sample] = batch->temperature[r];
+			sample++;
 		}
 	}
-	check(count == batch->counts.sampled_rows && count <= data->sample_capacity);
+	lists->query_start[end + shift] = batch->query_start[end] + shift;
+	return sample - first_sample;
 }
 
-/* The tiles that attention computes in a last layer that drops rows: of each prompt that is
-   sampled, the one with its last token. */
-static void fill_last_tiles(
-	struct prefill_tile *tiles, const struct batch *batch, uint32_t first, uint32_t row_count)
+/* Fills the tiles of the prompts. Padding comes first, since the kernel begins at the end: tiles
+   behind the last query of the first prompt. Then those that attention computes in a last layer
+   that drops rows: of each prompt that is sampled, the one with its last token. */
+static void fill_tiles(const struct cuda_step_lists *lists, const struct cuda_step_sizes *sizes,
+	const struct batch *batch, uint32_t tile_count)
 {
-	for (uint32_t r = first; r < row_count; r++) {
-		if (batch->is_sampled[r]) {
-			uint32_t tokens = batch->query_start[r + 1] - batch->query_start[r];
-			*tiles++ = (struct prefill_tile){
-				.row = r, .index = (tokens - 1) / PREFILL_QUERY_TILE};
+	const uint32_t decodes = (uint32_t)batch->counts.decode_rows, first = sizes->decode_rows;
+	const uint32_t end = first + batch->row_count - decodes;
+	const uint32_t padding = sizes->tiles - tile_count;
+	const uint32_t *start = lists->query_start;
+	struct prefill_tile *tile = lists->tiles;
+	const struct prefill_tile none = {
+		.row = first,
+		.index = (start[first + 1] - start[first] - 1) / PREFILL_QUERY_TILE + 1,
+	};
+
+	for (uint32_t i = 0; i < padding; i++) {
+		*tile++ = none;
+	}
+	tile += prefill_tiles_fill(tile, start, lists->contexts, first, end);
+	check(tile == lists->tiles + sizes->tiles);
+	const struct prefill_tile *lists_end = tile + (sizes->samples - first);
+	for (uint32_t r = first; r < end; r++) {
+		if (batch->is_sampled[r - first + decodes]) {
+			*tile++ = (struct prefill_tile){.row = r,
+				.index = (start[r + 1] - start[r] - 1) / PREFILL_QUERY_TILE};
 		}
 	}
+	while (tile < lists_end) {
+		*tile++ = none;
+	}
 }
 
-uint32_t cuda_step_data_fill(struct cuda_step_data *data, const struct cuda_step_layout *layout,
-	const struct batch *batch, struct cuda_batch *out)
+/* Padding alone: no prompt has a row, but the first one's tiles are listed. */
+static void pad_tiles(const struct cuda_step_lists *lists, const struct cuda_step_sizes *sizes)
 {
-	const struct cuda_step_lists lists = lists_at(data->host, layout);
-	size_t rows = batch->row_count;
-	size_t tokens = batch->token_count;
+	const uint32_t first = sizes->decode_rows;
 
-	*out = cuda_step_data_batch(data, layout);
-	add_to_tables(data, batch);
-	memcpy(lists.rows, batch->row, rows * sizeof(uint32_t));
-	memcpy(lists.contexts, batch->context_length, rows * sizeof(uint32_t));
-	memcpy(lists.query_start, batch->query_start, (rows + 1) * sizeof(uint32_t));
-	memcpy(lists.token_ids, batch->token_id, tokens * sizeof(int32_t));
-	memcpy(lists.positions, batch->position, tokens * sizeof(uint32_t));
-	memcpy(lists.slots, batch->slot, tokens * sizeof(int64_t));
-	fill_samples(data, &lists, batch);
-	out->token_count = batch->token_count;
-	out->decode_count = (uint32_t)batch->counts.decode_rows;
-	out->sample_count = (uint32_t)batch->counts.sampled_rows;
-	out->prefill.tile_count = prefill_tiles_fill(lists.tiles, batch->query_start,
-		batch->context_length, out->decode_count, batch->row_count);
-	fill_last_tiles(
-		lists.tiles + out->prefill.tile_count, batch, out->decode_count, batch->row_count);
-	return fill_splits(data, &lists, batch);
+	lists->query_start[first] = lists->query_start[first + 1] = first;
+	for (uint32_t i = 0; i < sizes->tiles + sizes->samples - first; i++) {
+		lists->tiles[i] = (struct prefill_tile){.row = first};
+	}
 }
 
-void cuda_step_data_pad(struct cuda_step_data *data, const struct cuda_step_layout *layout,
-	uint32_t first, uint32_t row_count)
+uint32_t cuda_step_data_fill(struct cuda_step_data *data, const struct cuda_step_sizes *sizes,
+	const struct cuda_step_layout *layout, const struct batch *batch)
 {
 	const struct cuda_step_lists lists = lists_at(data->host, layout);
-	uint32_t split_count = first == 0 ? 0 : lists.split_start[first];
+	const struct cuda_step_sizes own =
+		batch == NULL ? (struct cuda_step_sizes){0} : cuda_step_sizes(batch);
+	const uint32_t shift = sizes->decode_rows - own.decode_rows;
+	uint32_t samples = 0;
 
-	lists.split_start[0] = 0;
-	if (first == 0) {
-		lists.launches[0] = (struct decode_launch){0};
+	if (batch != NULL) {
+		add_to_tables(data, batch);
+		fill_rows(data, &lists, batch, 0, own.decode_rows, 0);
+		samples = fill_rows(data, &lists, batch, own.decode_rows, own.rows, shift);
+		check(own.decode_rows + samples == own.samples);
 	}
-	for (uint32_t r = first; r < row_count; r++) {
-		lists.split_start[r + 1] = split_count;
-		lists.rows[r] = 0;
-		lists.contexts[r] = 0;
-		lists.sample_index[r] = r;
-		lists.sample_rows[r] = SAMPLER_NO_ROW;
-		lists.row_keys[r] = 0;
-		lists.temperatures[r] = 0;
-		lists.token_ids[r] = 0;
-		lists.positions[r] = 0;
-		lists.slots[r] = -1;
+	pad_rows(&lists, own.decode_rows, sizes->decode_rows);
+	pad_rows(&lists, own.rows + shift, sizes->rows);
+	pad_tokens(&lists, own.decode_rows, sizes->decode_rows);
+	pad_tokens(&lists, own.tokens + shift, sizes->tokens);
+	pad_samples(&lists, own.decode_rows, sizes->decode_rows, sizes->decode_rows);
+	pad_samples(&lists, sizes->decode_rows + samples, sizes->samples, sizes->decode_rows);
+	if (own.tiles > 0) {
+		fill_tiles(&lists, sizes, batch, own.tiles);
+	} else if (sizes->tiles > 0) {
+		pad_tiles(&lists, sizes);
 	}
+	return fill_splits(data, &lists, batch, sizes->decode_rows);
 }
 
 void cuda_step_data_group(
@@ -322,14 +394,22 @@ void cuda_step_data_finish(struct cuda_step_data *data, const struct cuda_step_l
 /* The sizes that follow from the engine's configuration. */
 static void set_sizes(struct cuda_step_data *data, const struct engine_config *engine)
 {
-	uint64_t rows = engine->max_num_seqs;
-	uint32_t tokens = u32_max(engine->max_num_batched_tokens, engine->max_num_seqs);
-	const struct cuda_step_layout most = cuda_step_layout(engine->max_num_seqs,
-		engine->max_num_seqs, tokens, cuda_step_tiles(engine->max_num_seqs, tokens));
+	const struct model_step_limits limits = model_step_limits(
+		engine->max_num_batched_tokens, engine->max_num_seqs, engine->max_model_len);
+	const uint64_t rows = engine->max_num_seqs;
+	const uint32_t samples = u32_from(limits.samples), tokens = u32_from(limits.tokens);
+	/* each prompt has at most one tile that is not full */
+	const struct cuda_step_sizes sizes = {
+		.rows = samples,
+		.tokens = tokens,
+		.samples = samples,
+		.tiles = tokens / PREFILL_QUERY_TILE + samples,
+	};
+	const struct cuda_step_layout most = cuda_step_layout(&sizes);
 	uint64_t line = sizeof(struct step_header), chunk = STEP_CHUNK;
 
 	data->table_width = u32_from(u64_divide_up(engine->max_model_len, engine->block_size));
-	data->sample_capacity = engine->max_num_seqs;
+	data->sample_capacity = samples;
 	data->split_capacity =
 		u32_from(rows * u64_divide_up(engine->max_model_len, (uint64_t)DECODE_SPLIT));
 	/* Each entry of the block tables is added at most once in a step. */
@@ -341,7 +421,7 @@ static void set_sizes(struct cuda_step_data *data, const struct engine_config *e
 	uint64_t additions = u32_max(data->addition_capacity, STEP_SPECULATIVE_ADDITIONS);
 	uint64_t stride = STEP_BLOCKS * line + bytes + additions * sizeof(struct table_addition);
 	uint64_t report =
-		sizeof(struct cuda_rank_report) + CUDA_STEP_SLOTS * rows * sizeof(int32_t);
+		sizeof(struct cuda_rank_report) + CUDA_STEP_SLOTS * samples * sizeof(int32_t);
 	data->report_bytes = u64_divide_up(report, line) * line;
 	data->io = (struct step_io){
 		.data_bytes = bytes,
@@ -380,12 +460,11 @@ enum status cuda_step_data_open(struct cuda_step_data *data, const struct engine
 	uint32_t rank, void *shared, struct error *error)
 {
 	static_assert(sizeof(struct cuda_rank_report) % 128 == 0, "whole lines");
-	uint64_t rows = engine->max_num_seqs;
 
 	set_sizes(data, engine);
 	data->group_ends = memory_take(engine->max_num_seqs, sizeof(*data->group_ends));
 	TRY(cuda_alloc_device(&data->device, data->io.data_bytes, error));
-	TRY(cuda_alloc_device(&data->sampled, rows * sizeof(int32_t), error));
+	TRY(cuda_alloc_device(&data->sampled, data->sample_capacity * sizeof(int32_t), error));
 	TRY(cuda_alloc_device(&data->step_count, sizeof(uint64_t), error));
 	data->pinned = shared;
 	data->owns_pinned = shared == NULL;

@@ -38,12 +38,20 @@ struct cuda_step_layout {
 	size_t row_keys, temperatures, token_ids, positions, slots, tiles, launches, claims;
 };
 
-struct cuda_step_layout cuda_step_layout(
-	uint32_t rows, uint32_t samples, uint32_t tokens, uint32_t tiles);
+/* What a step consists of, or is padded to. Padding stores nothing and attends to nothing. Decode
+   rows come first, each with its token and its sample; prompts follow, with theirs. */
+struct cuda_step_sizes {
+	uint32_t rows; /* decode rows and prompts */
+	uint32_t decode_rows;
+	uint32_t tokens;
+	uint32_t samples;
+	uint32_t tiles; /* of prompts; behind them there is one more for each sample of a prompt */
+};
 
-/* Upper bound of the tiles of a step: each row has at most one that is not full, and one more for
-   the last layer. */
-uint32_t cuda_step_tiles(uint32_t rows, uint32_t tokens);
+struct cuda_step_layout cuda_step_layout(const struct cuda_step_sizes *sizes);
+
+/* The sizes of a batch without padding. */
+struct cuda_step_sizes cuda_step_sizes(const struct batch *batch);
 
 /* The lists of a layout, on the host or on the device. */
 struct cuda_step_lists {
@@ -126,17 +134,14 @@ void cuda_step_data_select(struct cuda_step_data *data, uint32_t slot);
 struct cuda_step_lists cuda_step_data_lists(
 	const struct cuda_step_data *data, const struct cuda_step_layout *layout);
 
-/* A batch whose pointers are the device's lists; its counts are 0. */
-struct cuda_batch cuda_step_data_batch(
-	const struct cuda_step_data *data, const struct cuda_step_layout *layout);
+/* A batch whose pointers are the device's lists. */
+struct cuda_batch cuda_step_data_batch(const struct cuda_step_data *data,
+	const struct cuda_step_sizes *sizes, const struct cuda_step_layout *layout);
 
-/* Fills the lists and *out from a batch; returns the number of splits. */
-uint32_t cuda_step_data_fill(struct cuda_step_data *data, const struct cuda_step_layout *layout,
-	const struct batch *batch, struct cuda_batch *out);
-
-/* Appends padding rows from row `first` on: they store nothing and attend to nothing. */
-void cuda_step_data_pad(struct cuda_step_data *data, const struct cuda_step_layout *layout,
-	uint32_t first, uint32_t row_count);
+/* Fills the lists from a batch, or with padding alone where it is NULL; returns the number of
+   splits. */
+uint32_t cuda_step_data_fill(struct cuda_step_data *data, const struct cuda_step_sizes *sizes,
+	const struct cuda_step_layout *layout, const struct batch *batch);
 
 /* Divides the decode rows into groups whose splits fit into one launch of decode attention. */
 void cuda_step_data_group(

@@ -1,14 +1,37 @@
 #ifndef ENGINE_SHAPE_GRAPH_BUCKET_H
 #define ENGINE_SHAPE_GRAPH_BUCKET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* The CUDA runner pads decode steps to 1, 2, 4, 8, 16, 32, 48, ... rows and captures a graph for
-   each size. */
+#include "engine/shape/model_config.h"
 
-enum { GRAPH_BUCKET_STEP = 16 }; /* sizes double up to it, then grow by it */
+/* The CUDA runner captures steps as graphs of some sizes, to which it pads them: 1, 2, 4, 8, 16,
+   32, 48, ... decode rows, and of small models as many prompt tokens beside none or so many decode
+   rows. */
 
-/* The smallest graph size >= rows; 0 for 0 rows. */
-uint64_t graph_bucket(uint64_t rows);
+enum {
+	GRAPH_BUCKET_STEP = 16, /* sizes double up to it, then grow by it */
+
+	/* the most of a graph with prompts */
+	GRAPH_PROMPT_TOKENS = 256,
+	GRAPH_PROMPTS = 4,
+	GRAPH_BESIDE = 128, /* decode rows */
+};
+
+/* Elements of the layers' weights, up to which a model has graphs with prompts. Source:
+   engine/runners/TUNING.md, "Short prompts". A graph saves about 0.1 ms, whatever the model; the
+   half of GRAPH_BUCKET_STEP tokens that padding adds takes as long with about so many weights. */
+#define GRAPH_PROMPT_WEIGHTS UINT64_C(2000000000)
+
+/* The smallest size >= count; 0 for 0. */
+uint64_t graph_bucket(uint64_t count);
+
+/* The most prompt tokens in a graph of a model; 0: it has graphs of decode steps alone. */
+uint64_t graph_prompt_tokens(const struct model_config *model);
+
+/* Whether a step with prompts has a graph, where graphs have up to most_tokens prompt tokens. */
+bool graph_holds_prompts(
+	uint64_t most_tokens, uint64_t decode_rows, uint64_t prompts, uint64_t tokens);
 
 #endif

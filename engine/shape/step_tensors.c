@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/integer.h"
+#include "engine/shape/graph_bucket.h"
 #include "engine/shape/kernel_tiles.h"
 
 #include <assert.h>
@@ -14,10 +15,13 @@ struct model_step_limits model_step_limits(
 	uint64_t max_num_batched_tokens, uint64_t max_num_seqs, uint64_t max_model_len)
 {
 	uint64_t splits = max_num_seqs * u64_divide_up(max_model_len, (uint64_t)DECODE_SPLIT);
+	/* graphs with prompts are padded */
+	uint64_t beside = u64_min(max_num_seqs, GRAPH_BESIDE);
+	uint64_t prompt = u64_min(graph_bucket(max_num_batched_tokens), GRAPH_PROMPT_TOKENS);
 
 	return (struct model_step_limits){
-		.tokens = u64_max(max_num_batched_tokens, max_num_seqs),
-		.samples = max_num_seqs,
+		.tokens = u64_max(u64_max(max_num_batched_tokens, max_num_seqs), beside + prompt),
+		.samples = u64_max(max_num_seqs, beside + GRAPH_PROMPTS),
 		.splits = u64_min(splits, SPLITS_MAX),
 		.positions = max_model_len,
 	};

@@ -169,6 +169,8 @@ static void step_and_keep(
 	cr_assert(engine_schedule(run->engine) != NULL);
 	cr_assert(engine_execute(run->engine, &time, &error) == STATUS_OK, "%s", error.text);
 	count_step(run, outcomes);
+	outcomes->prompt_graphs += time.mode == STEP_MODE_GRAPH &&
+				   run->engine->scheduler.batch.counts.prefill_rows > 0;
 	outcomes->graph_steps += time.mode == STEP_MODE_GRAPH;
 	outcomes->eager_steps += time.mode == STEP_MODE_EAGER;
 	keep_ended(run, model, outcomes);
@@ -388,11 +390,12 @@ void expect_equal_outcomes(const char *model, const char *name, const struct out
 		hits += y->cached_count > x->cached_count;
 		compared++;
 	}
-	printf("%s, %s: %u requests alike, %u not; %u had hits; %lu graph, %lu eager, %lu mixed, "
-	       "%lu shared steps of up to %lu decode rows; %lu preemptions\n",
+	printf("%s, %s: %u requests alike, %u not; %u had hits; %lu graph (%lu with prompts), %lu "
+	       "eager, "
+	       "%lu mixed, %lu shared steps of up to %lu decode rows; %lu preemptions\n",
 		model, name, compared - bad, bad, hits, (unsigned long)b->graph_steps,
-		(unsigned long)b->eager_steps, (unsigned long)b->mixed_steps,
-		(unsigned long)b->shared_steps, (unsigned long)b->most_decode_rows,
-		(unsigned long)b->preemptions);
+		(unsigned long)b->prompt_graphs, (unsigned long)b->eager_steps,
+		(unsigned long)b->mixed_steps, (unsigned long)b->shared_steps,
+		(unsigned long)b->most_decode_rows, (unsigned long)b->preemptions);
 	cr_expect(compared > 0);
 }

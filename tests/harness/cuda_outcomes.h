@@ -21,7 +21,8 @@ struct outcome {
 struct outcomes {
 	struct outcome of[REQUESTS];
 	uint64_t preemptions, graph_steps, eager_steps, mixed_steps;
-	uint64_t shared_steps; /* with decode rows that share the blocks of a whole split */
+	uint64_t prompt_graphs; /* graph steps with prompts; not with is_async */
+	uint64_t shared_steps;	/* with decode rows that share the blocks of a whole split */
 	uint64_t most_decode_rows;
 	uint64_t dropped_rows; /* with is_async: behind an EOS */
 };

@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 TestSuite(cuda_runner_batches, .init = skip_without_device, .timeout = 300);
 
@@ -57,6 +58,10 @@ static void check_invariance(const struct subject *subject, enum kernel_path pat
 		cr_expect(other->preemptions == 0);
 		cr_expect(others[i].is_one_by_one || other->shared_steps > 0);
 		cr_expect(other->most_decode_rows > others[i].background);
+		bool has_graphs = others[i].background <= 1 && !others[i].is_async &&
+				  strcmp(others[i].policy, "mixed") == 0;
+		cr_expect(!others[i].is_eager || other->prompt_graphs == 0);
+		cr_expect(others[i].is_eager || !has_graphs || other->prompt_graphs > 0);
 		free(other);
 	}
 	free(base);

@@ -24,7 +24,7 @@ static void open_deep(struct subject *subject)
 
 /* The ids sampled in every step of a run whose tokens are forced. is_ahead: every step is launched
    before the previous one is collected. *left_count: steps that were collected in mid-launch of the
-   next; NULL: not counted. */
+   next, for which all are eager; NULL: not counted. */
 static uint32_t collect_all(
 	const struct subject *subject, bool is_ahead, int32_t *ids, uint32_t *left_count)
 {
@@ -35,7 +35,7 @@ static uint32_t collect_all(
 	uint32_t count = 0, ahead = 0;
 	bool is_in_flight = false;
 
-	open_cuda(&run, subject->weights, &config, false);
+	open_cuda(&run, subject->weights, &config, left_count != NULL);
 	struct engine *engine = run.engine;
 	for (uint64_t id = 0; id < 20; id++) {
 		add_request(engine, id, subject->model.vocab_size, true);
