@@ -64,7 +64,8 @@ bool operation_term_may_lack(enum operation_term term)
 	return term == OPERATION_TERM_kv_rounds || term == OPERATION_TERM_kv_repeat ||
 	       term == OPERATION_TERM_kv_each || term == OPERATION_TERM_kv_each_far ||
 	       term == OPERATION_TERM_kv_long || term == OPERATION_TERM_kv_long_rows ||
-	       term == OPERATION_TERM_prefill_half || term == OPERATION_TERM_eager_mixed_tokens;
+	       term == OPERATION_TERM_prefill_half || term == OPERATION_TERM_eager_mixed_tokens ||
+	       term == OPERATION_TERM_eager_launched;
 }
 
 struct operation_sharing operation_sharing_of(const struct model_config *shape)
@@ -157,12 +158,14 @@ uint64_t product_tiles(uint64_t tokens)
 }
 
 void operation_step_rows(struct operation_step *out, const struct operation_floors *floors,
-	const struct operation_rows *rows, bool is_ahead)
+	uint32_t graph_tokens, const struct operation_rows *rows, bool is_ahead)
 {
 	double *at = out->at;
 	bool is_eager = rows->tokens > 0;
 	bool is_graph = !is_eager && rows->decodes > 0;
 	bool is_mixed = is_eager && rows->decodes > 0;
+	bool is_captured = is_eager && graph_holds_prompts(graph_tokens, (uint64_t)rows->decodes,
+					       (uint64_t)rows->prompts, (uint64_t)rows->tokens);
 	double padded = is_graph ? (double)graph_bucket((uint64_t)rows->decodes) : 0;
 	double tokens = is_eager ? rows->tokens + rows->decodes : 0;
 
@@ -170,6 +173,7 @@ void operation_step_rows(struct operation_step *out, const struct operation_floo
 	at[OPERATION_VARIABLE_GRAPH_STEP] = is_graph;
 	at[OPERATION_VARIABLE_GRAPH_ROWS] = padded;
 	at[OPERATION_VARIABLE_EAGER_STEP] = is_eager;
+	at[OPERATION_VARIABLE_LAUNCHED_STEP] = is_eager && !is_captured;
 	at[OPERATION_VARIABLE_MIXED_STEP] = is_mixed;
 	at[OPERATION_VARIABLE_MIXED_TOKENS] = is_mixed ? least(rows->tokens, MIXED_TOKENS_MOST) : 0;
 	at[OPERATION_VARIABLE_PRODUCTS] =

@@ -31,6 +31,8 @@
 	X(graph, RAMP, LAUNCH, GRAPH_STEP, NONE, "a step that only decodes")                       \
 	X(graph_rows, RAMP, LAUNCH, GRAPH_ROWS, NONE, "decode rows of a graph, padded")            \
 	X(eager, RAMP, LAUNCH, EAGER_STEP, NONE, "a step with prompts")                            \
+	X(eager_launched, RAMP, LAUNCH, LAUNCHED_STEP, NONE,                                       \
+		"a step with prompts that no graph holds")                                         \
 	X(eager_mixed, RAMP, LAUNCH, MIXED_STEP, NONE, "launches that only a mixed step has")      \
 	X(eager_mixed_tokens, RAMP, LAUNCH, MIXED_TOKENS, NONE,                                    \
 		"prompt tokens beside decode rows")                                                \
@@ -103,19 +105,21 @@ enum operation_section {
 	OPERATION_SECTION_HOST
 };
 
-/* A graph step is one that only decodes, an eager one has prompts, a mixed one both. */
+/* Here a graph step is one that only decodes, an eager one has prompts, though a graph may hold it
+   too (graph_holds_prompts()), and a mixed one has both. */
 enum operation_variable {
 	OPERATION_VARIABLE_NONE,
 	OPERATION_VARIABLE_ONE,
-	OPERATION_VARIABLE_GRAPH_STEP,	 /* 1 or 0 */
-	OPERATION_VARIABLE_GRAPH_ROWS,	 /* padded to the graph's size */
-	OPERATION_VARIABLE_EAGER_STEP,	 /* 1 or 0 */
-	OPERATION_VARIABLE_MIXED_STEP,	 /* 1 or 0 */
-	OPERATION_VARIABLE_MIXED_TOKENS, /* prompt tokens of one, up to MIXED_TOKENS_MOST */
-	OPERATION_VARIABLE_PRODUCTS,	 /* floor of the layers' products in an eager step, ns */
-	OPERATION_VARIABLE_EAGER_TOKENS, /* prompt tokens and decode rows of an eager step */
-	OPERATION_VARIABLE_EAGER_TILES,	 /* product_tiles() of those */
-	OPERATION_VARIABLE_MIXED_ROWS,	 /* decode rows of a mixed step */
+	OPERATION_VARIABLE_GRAPH_STEP,	  /* 1 or 0 */
+	OPERATION_VARIABLE_GRAPH_ROWS,	  /* padded to the graph's size */
+	OPERATION_VARIABLE_EAGER_STEP,	  /* 1 or 0 */
+	OPERATION_VARIABLE_LAUNCHED_STEP, /* 1 where no graph holds one, or 0 */
+	OPERATION_VARIABLE_MIXED_STEP,	  /* 1 or 0 */
+	OPERATION_VARIABLE_MIXED_TOKENS,  /* prompt tokens of one, up to MIXED_TOKENS_MOST */
+	OPERATION_VARIABLE_PRODUCTS,	  /* floor of the layers' products in an eager step, ns */
+	OPERATION_VARIABLE_EAGER_TOKENS,  /* prompt tokens and decode rows of an eager step */
+	OPERATION_VARIABLE_EAGER_TILES,	  /* product_tiles() of those */
+	OPERATION_VARIABLE_MIXED_ROWS,	  /* decode rows of a mixed step */
 	OPERATION_VARIABLE_PROMPTS,
 	OPERATION_VARIABLE_SAMPLES,	   /* sampled rows, in a graph step its padded rows */
 	OPERATION_VARIABLE_DECODE_CONTEXT, /* tokens of all decode rows */
@@ -219,6 +223,7 @@ bool operation_shares(const struct operation_sharing *rule, const struct step_co
 struct operation_prices {
 	struct operation_limits limits;
 	struct operation_sharing sharing;
+	uint32_t graph_tokens;	   /* the most prompt tokens in a graph; 0: none has prompts */
 	struct model_config shape; /* fields of the list only */
 	struct operation_parts terms[OPERATION_TERM_COUNT];
 };
@@ -285,9 +290,9 @@ struct operation_rows {
 
 struct operation_rows operation_rows_of(const struct step_counts *counts);
 
-/* Each sets the variables of its sections, and no others. */
+/* Each sets the variables of its sections, and no others. graph_tokens: of the prices. */
 void operation_step_rows(struct operation_step *out, const struct operation_floors *floors,
-	const struct operation_rows *rows, bool is_ahead);
+	uint32_t graph_tokens, const struct operation_rows *rows, bool is_ahead);
 void operation_step_context(struct operation_step *out, const struct operation_sharing *rule,
 	const struct step_counts *counts);
 /* After operation_step_context(): sets the tokens of the whole rounds that hold the longest row.

@@ -106,6 +106,7 @@ void operation_pricer_init(struct operation_pricer *out, const struct operation_
 	memset(out, 0, sizeof(*out));
 	operation_floors_of(&out->floors, &prices->limits, &prices->shape);
 	out->sharing = prices->sharing;
+	out->graph_tokens = prices->graph_tokens;
 	for (uint32_t i = 0; i < OPERATION_TERM_COUNT; i++) {
 		enum operation_term term = (enum operation_term)i;
 		add_term(&out->sections[operation_term_section(term)], term, &prices->terms[i]);
@@ -210,7 +211,7 @@ static inline struct whole whole_of(struct operation_pricer *pricer, struct oper
 {
 	const struct operation_floors *floors = &pricer->floors;
 
-	operation_step_rows(step, floors, rows, is_ahead);
+	operation_step_rows(step, floors, pricer->graph_tokens, rows, is_ahead);
 	double tokens = rows->decodes + rows->tokens;
 	double head = operation_floor(floors->head, floors->head_row, rows->samples);
 	double base = operation_products_base(floors, tokens);

@@ -68,6 +68,7 @@ struct operation_section_sum {
 struct operation_pricer {
 	struct operation_floors floors;
 	struct operation_sharing sharing;
+	uint32_t graph_tokens;
 	struct operation_section_sum sections[OPERATION_SECTIONS];
 };
 

@@ -1,5 +1,6 @@
 #include "engine/base/json.h"
 #include "engine/base/number.h"
+#include "engine/shape/graph_bucket.h"
 #include "sim/profile.h"
 #include "sim/profile_laws.h"
 
@@ -271,6 +272,10 @@ enum status gpu_profile_read_calibrated(
 	TRY(read_process(root, out, error));
 	TRY(read_shape(root, &out->prices.shape, error));
 	TRY(read_sharing(root, &out->prices.sharing, error));
+	if (json_find(root, "graph_prompt_tokens") != NULL) {
+		TRY(json_u32(root, "graph_prompt_tokens", 0, GRAPH_PROMPT_TOKENS,
+			&out->prices.graph_tokens, error));
+	}
 	TRY(read_edges(root, &out->edges, error));
 	TRY(read_hull(root, &out->hull, error));
 	TRY(read_heat(root, &out->heat, error));

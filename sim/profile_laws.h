@@ -37,7 +37,8 @@
 #define PRICE_EDGE_LIST(X)                                                                         \
 	X(graph_bucket, "decode rows that a graph of one size holds, and one more")                \
 	X(captured, "decode rows in a graph, and the same beside one prompt token; prompts, and "  \
-		    "the same beside a decode row")                                                \
+		    "the same beside a decode row; a step with prompts in a graph, and one too "   \
+		    "large for it")                                                                \
 	X(second_row, "one decode row, which has a kernel of its own, and two")                    \
 	X(prompt_tile, "prompt tokens that fill tiles of queries or halves of them, and one more") \
 	X(product_tile, "prompt tokens and rows that fill tiles of products, and one more")        \

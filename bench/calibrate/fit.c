@@ -40,6 +40,7 @@ static const double graph_parts[] = {0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 
    Behind the last of these parts a step may jump by what that takes. */
 static const double logged_graph_parts[] = {512, 528};
 static const double logged_reread_parts[] = {1024, 2048, 4096, 8192, 16384, 65536};
+static const double small_token_parts[] = {4, 8};
 static const double token_parts[] = {0, 16, 32, 64, 128, 192, 256, 512, 768, 1024, 2048, 4096};
 /* Each tile up to 16 has a price: with 132 multiprocessors some begin another round of blocks and
    others fill the one that has begun (sim/profiles/TUNING.md). */
@@ -78,6 +79,7 @@ static const struct {
 	PARTS(graph, once),
 	PARTS(graph_rows, graph_parts),
 	PARTS(eager, once),
+	PARTS(eager_launched, once),
 	PARTS(eager_mixed, once),
 	PARTS(eager_mixed_tokens, mixed_token_parts),
 	PARTS(eager_products, once),
@@ -183,6 +185,22 @@ static void set_far_part(struct operation_prices *prices, const struct calibrate
 	prices->terms[OPERATION_TERM_kv_each_far].at[0] = rounded(token_bytes / cache_bytes);
 }
 
+/* Steps of few prompt tokens take the less the fewer there are, where they do not wait for their
+   launches. Where all do, no launch has a price of its own. */
+static void set_graph_parts(struct operation_prices *prices, const struct calibrate_setup *setup)
+{
+	struct operation_parts *tokens = &prices->terms[OPERATION_TERM_eager_tokens];
+	const size_t more = sizeof(small_token_parts) / sizeof(double);
+
+	if (setup->graph_tokens == 0) {
+		prices->terms[OPERATION_TERM_eager_launched].count = 0;
+		return;
+	}
+	memmove(tokens->at + 1 + more, tokens->at + 1, (tokens->count - 1) * sizeof(double));
+	memcpy(tokens->at + 1, small_token_parts, sizeof(small_token_parts));
+	tokens->count += (uint32_t)more;
+}
+
 static void set_parts(struct operation_prices *prices, const struct calibrate_setup *setup)
 {
 	for (uint32_t t = 0; t < OPERATION_TERM_COUNT; t++) {
@@ -191,6 +209,7 @@ static void set_parts(struct operation_prices *prices, const struct calibrate_se
 		memcpy(parts->at, parts_of[t].at, parts->count * sizeof(parts->at[0]));
 	}
 	set_far_part(prices, setup);
+	set_graph_parts(prices, setup);
 	if (setup->is_step_log) {
 		set_logged_parts(prices, setup);
 	} else {
@@ -249,14 +268,14 @@ static void list_columns(
 }
 
 static void step_of(struct operation_step *step, const struct operation_floors *floors,
-	const struct operation_sharing *sharing, const struct calibrate_point *point)
+	const struct operation_prices *prices, const struct calibrate_point *point)
 {
 	const struct operation_rows rows = operation_rows_of(&point->counts);
 
 	memset(step, 0, sizeof(*step));
-	operation_step_rows(step, floors, &rows, point->ahead != 0);
-	operation_step_context(step, sharing, &point->counts);
-	operation_step_rounds(step, sharing);
+	operation_step_rows(step, floors, prices->graph_tokens, &rows, point->ahead != 0);
+	operation_step_context(step, &prices->sharing, &point->counts);
+	operation_step_rounds(step, &prices->sharing);
 	if (point->counts.prefill_rows > 0) {
 		operation_step_prompts(step, floors, &point->counts);
 	}
@@ -273,7 +292,7 @@ static void add_point(struct system *system, const struct operation_prices *pric
 		operation_products_base(floors, tokens) +
 		operation_floor(floors->head, floors->head_row, (double)point->counts.sampled_rows);
 
-	step_of(&step, floors, &prices->sharing, point);
+	step_of(&step, floors, prices, point);
 	for (uint32_t i = 0; i < system->count; i++) {
 		enum operation_term term = system->columns[i].term;
 		basis[i] =
@@ -573,6 +592,7 @@ void calibrate_prices(struct operation_prices *out, const struct calibrate_point
 	memset(out, 0, sizeof(*out));
 	out->limits = setup->limits;
 	out->shape = setup->shape;
+	out->graph_tokens = setup->graph_tokens;
 	if (!setup->is_step_log) {
 		out->sharing = operation_sharing_of(&setup->shape);
 	}

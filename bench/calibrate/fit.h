@@ -21,7 +21,8 @@
 struct calibrate_setup {
 	struct operation_limits limits;
 	struct model_config shape;
-	bool is_step_log; /* the steps are another engine's */
+	bool is_step_log;      /* the steps are another engine's */
+	uint32_t graph_tokens; /* the most prompt tokens in a graph of the engine; 0: none */
 };
 
 struct calibrate_fit {

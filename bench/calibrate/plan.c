@@ -172,6 +172,12 @@ static const struct scene scenes[] = {
 		.prefix = 1024, .groups = 16},
 	{SCENE_DECODE_SWEEP, .rows = 16, .tokens = 9000, .spread = 80, .common = 24576,
 		.prefix = 8192, .groups = 4},
+	{SCENE_MIXED, .rows = 12, .tokens = 400, .spread = 60, .longest = 96},
+	{SCENE_MIXED, .rows = 40, .tokens = 300, .spread = 60, .longest = 192},
+	{SCENE_MIXED, .rows = 96, .tokens = 200, .spread = 60, .longest = 40},
+	{SCENE_MIXED, .rows = 112, .tokens = 300, .spread = 60, .longest = 240},
+	{SCENE_MIXED, .rows = 144, .tokens = 200, .spread = 60, .longest = 112},
+	{SCENE_MIXED, .rows = 3, .tokens = 200, .spread = 60, .longest = 28},
 };
 
 enum { SCENE_COUNT = sizeof(scenes) / sizeof(scenes[0]) };

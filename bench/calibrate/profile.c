@@ -5,6 +5,7 @@
 #include "engine/base/json.h"
 #include "engine/base/output_file.h"
 #include "engine/model/config_json.h"
+#include "engine/shape/graph_bucket.h"
 #include "engine/step_record.h"
 #include "sim/profile_laws.h"
 
@@ -201,6 +202,9 @@ static cJSON *profile_json(const struct calibrate_fit *fit, const struct calibra
 		}
 	}
 	add_sharing(root, &fit->prices.sharing);
+	if (fit->prices.graph_tokens > 0) {
+		add_number(root, "graph_prompt_tokens", fit->prices.graph_tokens);
+	}
 	add_heat(root, heat);
 	add_hull(root, points);
 	add_prices(root, &fit->prices);
@@ -242,6 +246,9 @@ enum status calibrate_setup_find(struct calibrate_setup *setup, const char *mode
 	setup->limits = gpu->prices.limits;
 	setup->shape = weight_shard_config(&model, shard);
 	setup->is_step_log = points->origin.source[0] != '\0';
+	setup->graph_tokens = setup->is_step_log || shard.ranks > 1
+				      ? 0
+				      : (uint32_t)graph_prompt_tokens(&setup->shape);
 	return STATUS_OK;
 }
 

@@ -312,6 +312,7 @@ static void draw_prices(struct prop *prop, struct operation_prices *prices)
 		prices->sharing.alone = prices->sharing.longest + prop_below(prop, 9000);
 		prices->sharing.round = prop_chance(prop, 1, 3) ? 0 : prop_range(prop, 1, 3000);
 	}
+	prices->graph_tokens = prop_chance(prop, 1, 2) ? 0 : prop_range(prop, 1, 256);
 	for (uint32_t t = 0; t < OPERATION_TERM_COUNT; t++) {
 		struct operation_parts *parts = &prices->terms[t];
 		bool is_ramp = operation_term_kind((enum operation_term)t) == OPERATION_KIND_RAMP;
@@ -513,13 +514,15 @@ static double naive_launch(
 	double head =
 		samples > 0 ? fmax(2 * 512. * 5000 / read, 2 * 512. * 5000 * samples / flops) : 0;
 	double padded = naive_padded(counts->decode_rows);
+	bool is_launched = tokens > prices->graph_tokens || prompts > 3 || rows > 128;
 
 	*floor = products + head;
 	if (counts->prefill_tokens == 0) {
 		return base + head + RAMP(graph, rows > 0) + RAMP(graph_rows, padded) +
 		       RAMP(samples, padded);
 	}
-	return base + head + RAMP(eager, 1) + RAMP(eager_mixed, rows > 0) +
+	return base + head + RAMP(eager, 1) + RAMP(eager_launched, is_launched) +
+	       RAMP(eager_mixed, rows > 0) +
 	       RAMP(eager_mixed_tokens, rows > 0 ? fmin(tokens, 2048) : 0) +
 	       RAMP(eager_products, products) + RAMP(eager_tokens, tokens + rows) +
 	       RAMP(eager_tiles, naive_tiles(tokens + rows)) + RAMP(eager_decodes, rows) +

@@ -899,8 +899,8 @@ static void require_fit_of(const char *profile_name)
 	require(status == STATUS_OK, "%s", error.text);
 	status = gpu_profile_find(profile_name, &profile, &error);
 	require(status == STATUS_OK, "%s", error.text);
-	setup = (struct calibrate_setup){
-		profile.prices.limits, profile.prices.shape, points.origin.source[0] != '\0'};
+	setup = (struct calibrate_setup){profile.prices.limits, profile.prices.shape,
+		points.origin.source[0] != '\0', profile.prices.graph_tokens};
 	status = calibrate_fit(&fit, &points, &setup, 0, &error);
 	require(status == STATUS_OK, "%s", error.text);
 	cr_assert_str_eq(points.origin.model, profile.model);

@@ -93,8 +93,8 @@ Test(shape, linear_layers_multiply_what_the_forward_pass_does)
 
 Test(shape, a_step_of_qwen3_0_6b_has_the_tensors_that_its_kernels_write)
 {
-	static const struct step_tensor_size expected[STEP_TENSOR_COUNT] = {{8 * 1024, 2},
-		{8 * 151936, 4}, {8 * 149, 8}, {1 + 8 * 8 * 4, 4}, {4 * 8 * 1024, 4},
+	static const struct step_tensor_size expected[STEP_TENSOR_COUNT] = {{11 * 1024, 2},
+		{11 * 151936, 4}, {11 * 149, 8}, {1 + 11 * 8 * 4, 4}, {4 * 11 * 1024, 4},
 		{512 * 1024, 2}, {512 * 1024, 2}, {512 * 4096, 2}, {512 * 2048, 2}, {512 * 2048, 2},
 		{512 * 6144, 2}, {512 * 3072, 2}, {8 * 16 * 2048, 4}, {8 * 16 * 16 * 2, 4}};
 	const struct model_step_limits limits = model_step_limits(512, 8, 4096);
@@ -121,6 +121,38 @@ Test(shape, graphs_double_up_to_16_rows_and_grow_by_16_from_there)
 		next += rows > sizes[next];
 		require_equal(graph_bucket(rows), sizes[next]);
 	}
+}
+
+/* qwen3-1.7b has 1.4 billion weights in its layers, qwen3-4b 3.6. */
+Test(shape, small_models_have_graphs_with_few_prompt_tokens)
+{
+	static const struct {
+		const char *model;
+		uint64_t tokens;
+	} models[] = {{"qwen3-0.6b", 256}, {"qwen3-1.7b", 256}, {"qwen3-4b", 0}, {"qwen3-8b", 0},
+		{"qwen3-14b", 0}, {"qwen3-32b", 0}};
+	struct model_config config;
+
+	for (uint32_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+		cr_assert(model_config_builtin(models[i].model, &config));
+		require_equal(graph_prompt_tokens(&config), models[i].tokens);
+	}
+}
+
+Test(shape, a_graph_holds_up_to_3_prompts_beside_128_rows)
+{
+	for (uint64_t most = 0; most <= 256; most += 64) {
+		for (uint64_t rows = 126; rows <= 130; rows++) {
+			for (uint64_t prompts = 1; prompts <= 6; prompts++) {
+				for (uint64_t tokens = prompts; tokens <= 260; tokens++) {
+					bool is_held = rows < 129 && prompts < 4 && tokens <= most;
+					cr_assert(graph_holds_prompts(
+							  most, rows, prompts, tokens) == is_held);
+				}
+			}
+		}
+	}
+	cr_assert(!graph_holds_prompts(256, 1, 0, 0), "a step that only decodes");
 }
 
 /* Four warps have eight query heads each, of whole rows: of qwen3-0.6b, 8b, 14b and 32b, of a model

@@ -11,23 +11,27 @@
 Test(step_tensors, limits_are_those_of_a_launch)
 {
 	static const struct {
-		uint64_t batched, seqs, length, tokens, splits;
+		uint64_t batched, seqs, length, tokens, samples, splits;
 	} cases[] = {
-		{16, 64, 1000, 64, 256},
-		{64, 16, 1000, 64, 64},
-		{64, 64, 256, 64, 64},
-		{64, 64, 257, 64, 128},
-		{64, 1, 1, 64, 1},
-		{64, 512, 64 * 256, 512, 32768},
-		{64, 512, 64 * 256 + 1, 512, 32768}, /* more splits take several launches */
-		{1 << 28, 65536, 1 << 28, 1 << 28, 32768},
+		/* padded: the prompt tokens and the rows beside them, and prompts with samples */
+		{16, 64, 1000, 80, 67, 256},
+		{60, 16, 1000, 80, 19, 64},
+		{64, 64, 256, 128, 67, 64},
+		{64, 64, 257, 128, 67, 128},
+		{64, 1, 1, 65, 4, 1},
+		{300, 130, 1, 384, 131, 130},
+		{512, 132, 1, 512, 132, 132},
+		{64, 512, 64 * 256, 512, 512, 32768},
+		/* more splits take several launches */
+		{64, 512, 64 * 256 + 1, 512, 512, 32768},
+		{1 << 28, 65536, 1 << 28, 1 << 28, 65536, 32768},
 	};
 
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct model_step_limits limits =
 			model_step_limits(cases[i].batched, cases[i].seqs, cases[i].length);
 		require_equal(limits.tokens, cases[i].tokens);
-		require_equal(limits.samples, cases[i].seqs);
+		require_equal(limits.samples, cases[i].samples);
 		require_equal(limits.splits, cases[i].splits);
 		require_equal(limits.positions, cases[i].length);
 	}
