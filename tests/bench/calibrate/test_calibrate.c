@@ -487,6 +487,7 @@ static struct calibrate_setup setup_of_h200(void)
 	require(gpu_profile_find("h200-datasheet", &gpu, &error) == STATUS_OK, "%s", error.text);
 	setup.limits = gpu.prices.limits;
 	require(model_config_builtin("qwen3-0.6b", &setup.shape), "no such model");
+	setup.graph_tokens = (uint32_t)graph_prompt_tokens(&setup.shape);
 	return setup;
 }
 
@@ -494,12 +495,14 @@ static struct calibrate_setup setup_of_h200(void)
 static struct operation_prices true_prices(void)
 {
 	const struct calibrate_setup setup = setup_of_h200();
-	struct operation_prices prices = {.limits = setup.limits, .shape = setup.shape};
+	struct operation_prices prices = {
+		.limits = setup.limits, .graph_tokens = setup.graph_tokens, .shape = setup.shape};
 
 #define PRICE(term, ...) prices.terms[OPERATION_TERM_##term] = (struct operation_parts){__VA_ARGS__}
 	PRICE(graph, 1, .ns = {350000});
 	PRICE(graph_rows, 2, .at = {0, 64}, .ns = {900, 2000});
 	PRICE(eager, 1, .ns = {500000});
+	PRICE(eager_launched, 1, .ns = {90000});
 	PRICE(eager_mixed, 1, .ns = {100000});
 	PRICE(eager_tokens, 2, .at = {0, 512}, .ns = {100, 400});
 	PRICE(eager_decode, 1, .ns = {600});

@@ -1,5 +1,6 @@
 #include "bench/calibrate/fit.h"
 #include "engine/model/config_json.h"
+#include "engine/shape/graph_bucket.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -57,15 +58,15 @@ struct split {
 };
 
 static const struct split splits_of_0_6b[] = {
-	{"mixed, above 160 rows", MIXED_ABOVE_160_ROWS, 31, 3.5, 7.0, 7.0},
-	{"mixed, above 32 rows", MIXED_ABOVE_32_ROWS, 58, 3.6, 11.6, 11.6},
-	{"mean context above 8,192", MEAN_CONTEXT_ABOVE_8192, 186, 2.3, 9.1, 10.0},
-	{"a row above 8,192", A_ROW_ABOVE_8192, 240, 5.8, 24.0, 24.3},
-	{"context above 100,000", CONTEXT_ABOVE_100000, 339, 2.4, 10.9, 17.9},
-	{"above 256 rows", ROWS_ABOVE_256, 147, 5.7, 11.1, 11.1},
-	{"anything shared", SHARED, 250, 4.8, 27.2, 35.4},
-	{"prompts above 4,096 tokens", PROMPT_TOKENS_ABOVE_4096, 70, 1.9, 6.5, 6.5},
-	{"keys of prompts above 16,384", KEYS_ABOVE_16384, 91, 2.1, 9.1, 9.1},
+	{"mixed, above 160 rows", MIXED_ABOVE_160_ROWS, 31, 3.1, 6.3, 6.3},
+	{"mixed, above 32 rows", MIXED_ABOVE_32_ROWS, 68, 3.8, 12.8, 12.8},
+	{"mean context above 8,192", MEAN_CONTEXT_ABOVE_8192, 186, 2.3, 8.7, 9.2},
+	{"a row above 8,192", A_ROW_ABOVE_8192, 240, 5.8, 24.4, 24.9},
+	{"context above 100,000", CONTEXT_ABOVE_100000, 339, 2.5, 11.5, 17.6},
+	{"above 256 rows", ROWS_ABOVE_256, 147, 5.9, 10.9, 11.1},
+	{"anything shared", SHARED, 250, 5.0, 31.4, 40.9},
+	{"prompts above 4,096 tokens", PROMPT_TOKENS_ABOVE_4096, 74, 1.8, 6.6, 6.6},
+	{"keys of prompts above 16,384", KEYS_ABOVE_16384, 91, 3.4, 10.1, 10.1},
 };
 
 static const struct split splits_of_8b[] = {
@@ -92,6 +93,7 @@ static void open_points(
 	require(gpu_profile_find("h200-datasheet", &gpu, &error) == STATUS_OK, "%s", error.text);
 	setup->limits = gpu.prices.limits;
 	require(model_config_find(model, &setup->shape, &error) == STATUS_OK, "%s", error.text);
+	setup->graph_tokens = (uint32_t)graph_prompt_tokens(&setup->shape);
 }
 
 static void require_errors(const char *model, const char *what, const struct profile_errors *errors,
