@@ -756,6 +756,8 @@ Test(profile_laws, a_profile_that_breaks_one_is_refused)
 			"reading shared tokens once is a jump at no named edge: 31 decode rows of "
 			"1500 tokens beside a prompt of 0 behind 0 take 1.072 ms, and 1.419 ms"},
 		/* What else a reader relies on. */
+		{"\"edges\"", "\"edges\"", "\"graph_prompt_tokens\": 257,\n\"edges\"",
+			"graph_prompt_tokens: found 257, expected"},
 		{"\"hull\"", "\"cells\":\t[[", "\"cells\":\t[[32, ", "hull.cells: found an array"},
 		{"\"hull\"", "\"largest\"", "\"larges\"", "hull.largest: found nothing"},
 		{"\"residuals\"", "\"held_out\"", "\"held\"", "residuals.held_out: found nothing"},
@@ -932,6 +934,31 @@ Test(profile_laws, a_price_that_begins_at_the_edge_of_a_graph_jumps_at_a_named_e
 		"%s", error.text);
 	require(operation_prices_edges(prices) >> PRICE_EDGE_graph_bucket & 1,
 		"the edge has no name");
+}
+
+/* Where a step with prompts becomes too large for a graph it is launched kernel by kernel: of these
+   prices nothing else jumps. */
+Test(profile_laws, the_last_step_of_a_graph_jumps_at_a_named_edge)
+{
+	const struct gpu_profile profile = builtin("h200-qwen3-0.6b");
+	struct operation_prices prices = {.limits = profile.prices.limits,
+		.graph_tokens = 200,
+		.shape = profile.prices.shape};
+	struct error error = {0};
+
+	prices.terms[OPERATION_TERM_graph] = (struct operation_parts){1, {0}, {300000}};
+	prices.terms[OPERATION_TERM_eager] = (struct operation_parts){1, {0}, {300000}};
+	prices.terms[OPERATION_TERM_kv_all] = (struct operation_parts){1, {0}, {30}};
+	require_equal(operation_prices_edges(&prices), 0);
+	prices.terms[OPERATION_TERM_eager_launched] = (struct operation_parts){1, {0}, {1e6}};
+	require_equal(operation_prices_edges(&prices) & ~(1U << PRICE_EDGE_graph_bucket),
+		1U << PRICE_EDGE_captured);
+	require_equal(
+		operation_prices_check(&prices, 1U << PRICE_EDGE_captured, &error), STATUS_OK);
+	require_equal(operation_prices_check(&prices, 0, &error), STATUS_INPUT);
+	require(strstr(error.text,
+			"a prompt token more is a jump over 5 % at no named edge: 160") != NULL,
+		"%s", error.text);
 }
 
 /* Half a tile of queries, and one more: the other half of the tile computes too. Only beside other

@@ -1300,6 +1300,33 @@ static void require_origin(void)
 	free(points);
 }
 
+/* Steps of few prompt tokens are graphs of one GPU, and of small models. */
+Test(calibrate_command, a_profile_knows_which_steps_are_graphs)
+{
+	static const struct {
+		const char *options;
+		bool has_prompts;
+	} cases[] = {{"--model qwen3-1.7b", true}, {"--model qwen3-1.7b -tp 2", false},
+		{"--model qwen3-4b", false}};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char arguments[256], path[TEMPORARY_PATH_BYTES + 32];
+		size_t bytes;
+		snprintf(arguments, sizeof(arguments),
+			"calibrate --runner sim --gpu h200 %s --name x --out @/c --budget 10 "
+			"--force",
+			cases[i].options);
+		free(quire_output(folder, 0, arguments));
+		snprintf(path, sizeof(path), "%s/c/x.json", folder);
+		char *text = file_read(path, &bytes);
+		bool is_there = strstr(text, "\"graph_prompt_tokens\":\t256") != NULL;
+		bool has_price = strstr(text, "\"eager_launched\"") != NULL;
+		require(is_there == cases[i].has_prompts && has_price == is_there, "%s: %s",
+			cases[i].options, text);
+		free(text);
+	}
+}
+
 Test(calibrate_command, a_profile_is_for_the_ranks_that_it_measured)
 {
 	static const char replay[] = "replay @/t.jsonl --gpu @/c/two.json --out @/r --force";
