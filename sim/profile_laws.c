@@ -204,14 +204,16 @@ static bool is_captured(uint32_t graph_tokens, const struct place *place)
 }
 
 /* Edges between a step and the same with one row or prompt token more, as bits. */
-static uint32_t edges_between(uint32_t graph_tokens, const struct place *place, bool is_row)
+static uint32_t edges_between(
+	const struct operation_pricer *pricer, const struct place *place, bool is_row)
 {
 	uint64_t all = place->rows + place->tokens + place->others;
 	bool is_full = place->tokens > 0 && product_tiles(all) != product_tiles(all + 1);
 	const struct place more = {.rows = place->rows + is_row,
 		.tokens = place->tokens + !is_row,
 		.others = place->others};
-	bool is_last = is_captured(graph_tokens, place) && !is_captured(graph_tokens, &more);
+	bool is_last = is_captured(pricer->graph_tokens, place) &&
+		       !is_captured(pricer->graph_tokens, &more);
 	uint32_t edges = is_full ? 1U << PRICE_EDGE_product_tile : 0;
 
 	edges |= is_last ? 1U << PRICE_EDGE_captured : 0;
@@ -393,8 +395,8 @@ static void try_prompt_token(struct trial *trial, double ns)
 	more.tokens++;
 	more.chains = more.longer;
 	const struct step_counts larger = counts_of(&more);
-	try_more(trial, ns, &larger,
-		edges_between(trial->pricer->graph_tokens, &trial->place, false), "a prompt token");
+	try_more(trial, ns, &larger, edges_between(trial->pricer, &trial->place, false),
+		"a prompt token");
 }
 
 static void try_place(struct trial *trial)
@@ -428,8 +430,7 @@ static void try_place(struct trial *trial)
 	larger.decode_context_tokens++;
 	larger.decode_longest_context = u64_max(larger.decode_longest_context, 1);
 	larger.sampled_rows++;
-	try_more(trial, ns, &larger, edges_between(trial->pricer->graph_tokens, place, true),
-		"a row");
+	try_more(trial, ns, &larger, edges_between(trial->pricer, place, true), "a row");
 	try_prompt_token(trial, ns);
 }
 
@@ -661,7 +662,7 @@ static void try_own_numbers(struct trial *trial, const struct operation_prices *
 	}
 	if (prices->graph_tokens > 0) {
 		try_number(trial, AXIS_TOKENS, prices->graph_tokens);
-		try_at(trial, GRAPH_BESIDE, FEW_TOKENS, 1, 0);
+		try_at(trial, GRAPH_PROMPT_DECODES, FEW_TOKENS, 1, 0);
 	}
 	try_sharing_of_rows(trial);
 }

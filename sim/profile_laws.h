@@ -12,7 +12,7 @@
 	PRICE_MIXED_MOST times their sum;
      4. one more row, prompt token or token of context adds at most 5 %, but at an edge that the
 	profile names; the token that ends a prompt brings a sampled row, whose logits are not
-	counted as a jump;
+	counted as a jump; nor is a prompt more, with which no graph may hold the step;
      5. shared tokens that every row reads, or that are read again for more rows, cost no more
 	than tokens that no other row holds.
 
@@ -37,8 +37,8 @@
 #define PRICE_EDGE_LIST(X)                                                                         \
 	X(graph_bucket, "decode rows that a graph of one size holds, and one more")                \
 	X(captured, "decode rows in a graph, and the same beside one prompt token; prompts, and "  \
-		    "the same beside a decode row; a step with prompts in a graph, and one too "   \
-		    "large for it")                                                                \
+		    "the same beside a decode row; a step with prompts in a graph, and one "       \
+		    "with too many rows or tokens for it")                                         \
 	X(second_row, "one decode row, which has a kernel of its own, and two")                    \
 	X(prompt_tile, "prompt tokens that fill tiles of queries or halves of them, and one more") \
 	X(product_tile, "prompt tokens and rows that fill tiles of products, and one more")        \
@@ -67,7 +67,7 @@ double operation_distinct_token_ns(const struct operation_prices *prices);
 double operation_shared_token_ns(const struct operation_prices *prices);
 
 /* Tries the laws on a grid of steps, and where the prices have numbers of their own: where a ramp
-   or a capped price turns, and where few rows begin to share. edges: bits of enum price_edge.
+   or a capped price turns, where few rows begin to share, and at the largest graphs. edges: bits of enum price_edge.
    STATUS_INPUT, with the law and a pair of steps, where one is broken. */
 enum status operation_prices_check(
 	const struct operation_prices *prices, uint32_t edges, struct error *error);

@@ -185,8 +185,8 @@ static void set_far_part(struct operation_prices *prices, const struct calibrate
 	prices->terms[OPERATION_TERM_kv_each_far].at[0] = rounded(token_bytes / cache_bytes);
 }
 
-/* Steps of few prompt tokens take the less the fewer there are, where they do not wait for their
-   launches. Where all do, no launch has a price of its own. */
+/* Where steps of few prompt tokens are graphs, those that are not have a price for that, and few
+   tokens have more parts. Else all steps with prompts are launched, and the price of one says it. */
 static void set_graph_parts(struct operation_prices *prices, const struct calibrate_setup *setup)
 {
 	struct operation_parts *tokens = &prices->terms[OPERATION_TERM_eager_tokens];
@@ -517,12 +517,18 @@ static void bound_shared(struct operation_prices *prices)
 	}
 }
 
-/* A row or token of an eager step adds at most this share of the shortest step that has one, so
-   that the four terms that it enters stay below the 5 % of sim/profile_laws.h. Of steps in graphs a
-   token adds more: with few tokens they take up to 3 % longer for each. */
-static double eager_share_most(enum operation_variable x, uint32_t graph_tokens)
+/* A row or token of an eager step adds at most this share of the shortest step that has one to each
+   of the four terms that it enters, so that it stays below the 5 % of sim/profile_laws.h. Where
+   steps of few prompt tokens are graphs, a token takes more of it and the other three less: from
+   4 to 8 tokens of qwen3-0.6b each takes 3 % of the step (engine/runners/TUNING.md). */
+static const double share_most = 0.012, graph_share_most = 0.009, graph_token_most = 0.022;
+
+static double share_most_of(enum operation_variable x, uint32_t graph_tokens)
 {
-	return graph_tokens == 0 ? 0.012 : (x == OPERATION_VARIABLE_EAGER_TOKENS ? 0.022 : 0.009);
+	if (graph_tokens == 0) {
+		return share_most;
+	}
+	return x == OPERATION_VARIABLE_EAGER_TOKENS ? graph_token_most : graph_share_most;
 }
 
 static double steepest_of(const struct system *system, uint32_t column, uint32_t graph_tokens)
@@ -539,7 +545,7 @@ static double steepest_of(const struct system *system, uint32_t column, uint32_t
 			shortest = fmin(shortest, 1 / system->weight[row]);
 		}
 	}
-	return eager_share_most(x, graph_tokens) * shortest;
+	return share_most_of(x, graph_tokens) * shortest;
 }
 
 /* What the fitted prices of K and V lack to the time that memory takes. */

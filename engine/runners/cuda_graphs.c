@@ -23,15 +23,17 @@ static void add_decode(struct cuda_graphs *graphs, uint32_t rows)
 	add_bucket(graphs, &sizes);
 }
 
-/* Each prompt has at most one tile that is not full. */
-static void add_prompts(struct cuda_graphs *graphs, uint32_t decode_rows, uint32_t tokens)
+/* Each prompt has at most one tile that is not full. Chunks in the middle of prompts alone have no
+   sample, so that no lm_head is computed. */
+static void add_prompts(
+	struct cuda_graphs *graphs, uint32_t decode_rows, uint32_t tokens, bool has_samples)
 {
 	const uint32_t prompts = u32_min(tokens, GRAPH_PROMPTS);
 	const struct cuda_step_sizes sizes = {
 		.rows = decode_rows + prompts,
 		.decode_rows = decode_rows,
 		.tokens = decode_rows + tokens,
-		.samples = decode_rows + prompts,
+		.samples = has_samples ? decode_rows + prompts : 0,
 		.tiles = prompts + (tokens - 1) / PREFILL_QUERY_TILE,
 	};
 
@@ -46,7 +48,7 @@ static uint32_t next_size(uint32_t size, uint32_t most)
 
 void cuda_graphs_init(struct cuda_graphs *graphs, uint32_t max_num_seqs, uint32_t prompt_tokens)
 {
-	const uint32_t beside = u32_min(max_num_seqs, GRAPH_BESIDE);
+	const uint32_t decodes = u32_min(max_num_seqs, GRAPH_PROMPT_DECODES);
 
 	for (uint32_t rows = 0; rows < max_num_seqs;) {
 		rows = next_size(rows, max_num_seqs);
@@ -56,29 +58,33 @@ void cuda_graphs_init(struct cuda_graphs *graphs, uint32_t max_num_seqs, uint32_
 	graphs->prompt_tokens = prompt_tokens;
 	for (uint32_t tokens = 0; tokens < prompt_tokens;) {
 		tokens = next_size(tokens, prompt_tokens);
-		add_prompts(graphs, 0, tokens);
-		for (uint32_t rows = 0; rows < beside;) {
-			rows = next_size(rows, beside);
-			add_prompts(graphs, rows, tokens);
+		add_prompts(graphs, 0, tokens, false);
+		add_prompts(graphs, 0, tokens, true);
+		for (uint32_t rows = 0; rows < decodes;) {
+			rows = next_size(rows, decodes);
+			add_prompts(graphs, rows, tokens, true);
 		}
 	}
+}
+
+static bool holds(const struct cuda_step_sizes *sizes, const struct step_counts *counts)
+{
+	return sizes->decode_rows >= counts->decode_rows &&
+	       sizes->tokens - sizes->decode_rows >= counts->prefill_tokens &&
+	       (sizes->samples > 0) == (counts->sampled_rows > 0);
 }
 
 const struct cuda_bucket *cuda_graphs_bucket(
 	const struct cuda_graphs *graphs, const struct step_counts *counts)
 {
-	const uint64_t decodes = counts->decode_rows, tokens = counts->prefill_tokens;
 	const bool has_prompts = counts->prefill_rows > 0;
 	uint32_t i = has_prompts ? graphs->decode_count : 0;
 
-	if (has_prompts && !graph_holds_prompts(
-				   graphs->prompt_tokens, decodes, counts->prefill_rows, tokens)) {
+	if (has_prompts && !graph_holds_prompts(graphs->prompt_tokens, counts->decode_rows,
+				   counts->prefill_rows, counts->prefill_tokens)) {
 		return NULL;
 	}
-	while (i < graphs->bucket_count &&
-		(graphs->buckets[i].sizes.decode_rows < decodes ||
-			graphs->buckets[i].sizes.tokens - graphs->buckets[i].sizes.decode_rows <
-				tokens)) {
+	while (i < graphs->bucket_count && !holds(&graphs->buckets[i].sizes, counts)) {
 		i++;
 	}
 	return i < graphs->bucket_count ? &graphs->buckets[i] : NULL;

@@ -16,10 +16,11 @@ struct CUgraphExec_st;
 
 enum {
 	CUDA_GRAPHS_DECODE = 5 + 65536 / GRAPH_BUCKET_STEP,
-	/* sizes of prompt tokens, and of decode rows beside them, none included */
+	/* sizes of prompt tokens; and of decode rows beside them: none, without samples too, and as
+	   many as there are */
 	CUDA_GRAPHS_PROMPTS = 4 + GRAPH_PROMPT_TOKENS / GRAPH_BUCKET_STEP,
-	CUDA_GRAPHS_BESIDE = 5 + GRAPH_BESIDE / GRAPH_BUCKET_STEP,
-	CUDA_GRAPHS_MAX = CUDA_GRAPHS_DECODE + CUDA_GRAPHS_PROMPTS * CUDA_GRAPHS_BESIDE,
+	CUDA_GRAPHS_ROWS = 6 + GRAPH_PROMPT_DECODES / GRAPH_BUCKET_STEP,
+	CUDA_GRAPHS_MAX = CUDA_GRAPHS_DECODE + CUDA_GRAPHS_PROMPTS * CUDA_GRAPHS_ROWS,
 };
 
 struct cuda_bucket {

@@ -469,6 +469,7 @@ void cuda_forward_begin(
 {
 	check(batch->token_count <= forward->options.limits.tokens);
 	check(batch->sample_count <= forward->options.limits.samples);
+	check(batch->sample_count <= batch->token_count);
 	forward->pass = (struct cuda_pass){
 		.forward = forward,
 		.tensors = &forward->tensors,

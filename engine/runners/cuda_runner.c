@@ -267,11 +267,17 @@ enum status cuda_runner_logits(
 	const struct runner *runner, uint32_t row_count, float *logits, struct error *error)
 {
 	const struct cuda_runner *state = runner->state;
+	const struct flight *flight =
+		&state->flights[(state->launcher.launched - 1) % CUDA_STEP_SLOTS];
+	const uint32_t decodes = u32_min(row_count, flight->decode_count);
+	const size_t width = cuda_forward_vocabulary(state->launcher.forward);
+	const float *from = cuda_forward_logits(state->launcher.forward);
 
+	TRY(cuda_status((int)cudaMemcpy(logits, from, decodes * width * sizeof(float),
+				cudaMemcpyDeviceToHost),
+		"cudaMemcpy", error));
 	return cuda_status(
-		(int)cudaMemcpy(logits, cuda_forward_logits(state->launcher.forward),
-			(size_t)row_count * cuda_forward_vocabulary(state->launcher.forward) *
-				sizeof(float),
-			cudaMemcpyDeviceToHost),
+		(int)cudaMemcpy(logits + decodes * width, from + flight->prompt_sample * width,
+			(row_count - decodes) * width * sizeof(float), cudaMemcpyDeviceToHost),
 		"cudaMemcpy", error);
 }

@@ -22,7 +22,7 @@
    decode step is one captured graph, from the host's data to the host's tokens, and of a small
    model on one GPU a step with few prompt tokens is too (engine/shape/graph_bucket.h). Its batch is
    padded to the next larger of a list of sizes; padding stores nothing, attends to nothing and
-   affects no row. A step with more prompt tokens, or with more decode work than a graph has room
+   affects no row. Any other step with prompts, or one with more decode work than a graph has room
    for, is launched kernel by kernel (eager), in parts of half a layer. Between two parts the engine
    looks at the completion flag of the step in flight before, a load of host memory, and collects
    that step when it has ended.
@@ -104,8 +104,9 @@ uint64_t cuda_runner_block_bytes(const struct runner *runner);
 enum status cuda_runner_read_block(
 	const struct runner *runner, uint32_t block, uint16_t *out, struct error *error);
 
-/* For tests: copies the logits of the latest step, (row_count, vocab_size) float32; with several
-   ranks those of this rank's part of the vocabulary. */
+/* For tests: copies the logits of the latest step's first row_count sampled rows, without padding,
+   (row_count, vocab_size) float32; with several ranks those of this rank's part of the
+   vocabulary. */
 enum status cuda_runner_logits(
 	const struct runner *runner, uint32_t row_count, float *logits, struct error *error);
 

@@ -66,7 +66,7 @@ struct cuda_step_lists {
 	int32_t *token_ids;		/* (tokens) */
 	uint32_t *positions;		/* (tokens) */
 	int64_t *slots;			/* (tokens) */
-	struct prefill_tile *tiles;	/* (tiles) */
+	struct prefill_tile *tiles;	/* (tiles + samples of prompts) */
 	struct decode_launch *launches; /* (rows) of decode attention; nearly always one */
 	struct decode_claim *claims;
 };

@@ -26,5 +26,5 @@ bool graph_holds_prompts(
 	uint64_t most_tokens, uint64_t decode_rows, uint64_t prompts, uint64_t tokens)
 {
 	return tokens > 0 && tokens <= most_tokens && prompts <= GRAPH_PROMPTS &&
-	       decode_rows <= GRAPH_BESIDE;
+	       decode_rows <= GRAPH_PROMPT_DECODES;
 }

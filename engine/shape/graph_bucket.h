@@ -13,17 +13,17 @@
 enum {
 	GRAPH_BUCKET_STEP = 16, /* sizes double up to it, then grow by it */
 
-	/* The most of a graph with prompts. Of 16 query heads, attention of up to 4 tiles is cut in
-	   halves for an H200 (kernels/attention/prefill_sm90.cu); with room for a tile more in
-	   graphs, 256 tokens of qwen3-0.6b behind 114,688 took 38.2 ms instead of 29.0. */
+	/* The most of a graph with prompts, which has a tile of attention for each prompt and one
+	   more. An H200 cuts tiles in halves up to 4 tiles of 16 query heads, a GPU of fewer
+	   multiprocessors up to fewer (kernels/attention/prefill_sm90.cu): with room for a fourth
+	   prompt, 256 tokens of qwen3-0.6b behind 114,688 took 38.2 ms instead of 29.0. */
 	GRAPH_PROMPT_TOKENS = 256,
 	GRAPH_PROMPTS = 3,
-	GRAPH_BESIDE = 128, /* decode rows */
+	GRAPH_PROMPT_DECODES = 128, /* decode rows */
 };
 
-/* Elements of the layers' weights, up to which a model has graphs with prompts. Source:
-   engine/runners/TUNING.md, "Short prompts". A graph saves about 0.1 ms, whatever the model; the
-   half of GRAPH_BUCKET_STEP tokens that padding adds takes as long with about so many weights. */
+/* Elements of the layers' weights, up to which a model has graphs with prompts: qwen3-0.6b and 1.7b
+   have fewer, qwen3-4b 3.6 billion. Source: engine/runners/TUNING.md, "Graphs with prompts". */
 #define GRAPH_PROMPT_WEIGHTS UINT64_C(2000000000)
 
 /* The smallest size >= count; 0 for 0. */

@@ -16,12 +16,12 @@ struct model_step_limits model_step_limits(
 {
 	uint64_t splits = max_num_seqs * u64_divide_up(max_model_len, (uint64_t)DECODE_SPLIT);
 	/* graphs with prompts are padded */
-	uint64_t beside = u64_min(max_num_seqs, GRAPH_BESIDE);
+	uint64_t decodes = u64_min(max_num_seqs, GRAPH_PROMPT_DECODES);
 	uint64_t prompt = u64_min(graph_bucket(max_num_batched_tokens), GRAPH_PROMPT_TOKENS);
 
 	return (struct model_step_limits){
-		.tokens = u64_max(u64_max(max_num_batched_tokens, max_num_seqs), beside + prompt),
-		.samples = u64_max(max_num_seqs, beside + GRAPH_PROMPTS),
+		.tokens = u64_max(u64_max(max_num_batched_tokens, max_num_seqs), decodes + prompt),
+		.samples = u64_max(max_num_seqs, decodes + u64_min(prompt, GRAPH_PROMPTS)),
 		.splits = u64_min(splits, SPLITS_MAX),
 		.positions = max_model_len,
 	};

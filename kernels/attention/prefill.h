@@ -52,11 +52,13 @@ uint32_t prefill_tiles_fill(struct prefill_tile *tiles, const uint32_t *query_st
 
 struct prefill_work {
 	enum kernel_path path;
-	const uint32_t *tables;		  /* (any, table_width) */
-	const uint32_t *rows;		  /* (row_count) index into tables */
-	const uint32_t *query_start;	  /* (row_count + 1) */
-	const uint32_t *contexts;	  /* (row_count) */
-	const struct prefill_tile *tiles; /* (tile_count) of prefill_tiles_fill() */
+	const uint32_t *tables;	     /* (any, table_width) */
+	const uint32_t *rows;	     /* (row_count) index into tables */
+	const uint32_t *query_start; /* (row_count + 1) */
+	const uint32_t *contexts;    /* (row_count) */
+	/* (tile_count) of prefill_tiles_fill(); also tiles behind a row's last query, or of a row
+	   without any, for which nothing is stored, though keys of its first block may be read */
+	const struct prefill_tile *tiles;
 	uint32_t tile_count;
 };
 

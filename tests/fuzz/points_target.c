@@ -8,6 +8,7 @@
 #include "bench/calibrate/profile.h"
 #include "bench/calibrate/run.h"
 #include "bench/calibrate/step_log.h"
+#include "engine/shape/graph_bucket.h"
 #include "tests/fuzz/sections.h"
 #include "tests/harness/require.h"
 
@@ -27,6 +28,7 @@ static bool fit(const char *folder, struct calibrate_points *points)
 	require(gpu_profile_find("h200-datasheet", &gpu, &error) == STATUS_OK, "%s", error.text);
 	setup.limits = gpu.prices.limits;
 	require(model_config_builtin("qwen3-0.6b", &setup.shape), "no such model");
+	setup.graph_tokens = points->count % 2 == 0 ? 0 : GRAPH_PROMPT_TOKENS;
 	enum status status = calibrate_fit(&fit, points, &setup, 1, &error);
 	require_refused_in_one_line(status, &error);
 	if (status != STATUS_OK) {

@@ -19,6 +19,9 @@ Test(step_tensors, limits_are_those_of_a_launch)
 		{64, 64, 256, 128, 67, 64},
 		{64, 64, 257, 128, 67, 128},
 		{64, 1, 1, 65, 4, 1},
+		{1, 1, 1, 2, 2, 1},
+		{2, 1, 1, 3, 3, 1},
+		{2, 2, 1, 4, 4, 2},
 		{300, 130, 1, 384, 131, 130},
 		{512, 132, 1, 512, 132, 132},
 		{64, 512, 64 * 256, 512, 512, 32768},
@@ -31,6 +34,7 @@ Test(step_tensors, limits_are_those_of_a_launch)
 		struct model_step_limits limits =
 			model_step_limits(cases[i].batched, cases[i].seqs, cases[i].length);
 		require_equal(limits.tokens, cases[i].tokens);
+		cr_assert(limits.samples <= limits.tokens);
 		require_equal(limits.samples, cases[i].samples);
 		require_equal(limits.splits, cases[i].splits);
 		require_equal(limits.positions, cases[i].length);
