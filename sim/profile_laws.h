@@ -67,8 +67,8 @@ double operation_distinct_token_ns(const struct operation_prices *prices);
 double operation_shared_token_ns(const struct operation_prices *prices);
 
 /* Tries the laws on a grid of steps, and where the prices have numbers of their own: where a ramp
-   or a capped price turns, where few rows begin to share, and at the largest graphs. edges: bits of enum price_edge.
-   STATUS_INPUT, with the law and a pair of steps, where one is broken. */
+   or a capped price turns, where few rows begin to share, and at the largest graphs. edges: bits of
+   enum price_edge. STATUS_INPUT, with the law and a pair of steps, where one is broken. */
 enum status operation_prices_check(
 	const struct operation_prices *prices, uint32_t edges, struct error *error);
 

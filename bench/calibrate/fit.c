@@ -186,7 +186,7 @@ static void set_far_part(struct operation_prices *prices, const struct calibrate
 }
 
 /* Where steps of few prompt tokens are graphs, those that are not have a price for that, and few
-   tokens have more parts. Else all steps with prompts are launched, and the price of one says it. */
+   tokens have more parts. Else every step with prompts is launched, and its price says it. */
 static void set_graph_parts(struct operation_prices *prices, const struct calibrate_setup *setup)
 {
 	struct operation_parts *tokens = &prices->terms[OPERATION_TERM_eager_tokens];
