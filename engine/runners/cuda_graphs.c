@@ -175,7 +175,9 @@ static enum status open_step(struct cuda_launcher *launcher, struct cuda_bucket 
 enum status cuda_graphs_open(struct cuda_graphs *graphs, struct cuda_launcher *launcher,
 	bool is_eager, struct error *error)
 {
-	for (uint32_t i = 0; i < graphs->bucket_count; i++) {
+	const uint32_t count = is_eager ? graphs->decode_count : graphs->bucket_count;
+
+	for (uint32_t i = 0; i < count; i++) {
 		struct cuda_bucket *bucket = &graphs->buckets[i];
 		TRY(open_step(launcher, bucket, false, is_eager, error));
 		if (bucket->sizes.decode_rows > 0 && decode_list_has_sm90(launcher->data.list.path,

@@ -43,7 +43,8 @@ struct cuda_graphs {
 void cuda_graphs_init(struct cuda_graphs *graphs, uint32_t max_num_seqs, uint32_t prompt_tokens);
 
 /* Runs an eager step of every size, which loads its kernels. Then captures the graphs and
-   launches one. is_eager: no graphs. */
+   launches one. is_eager: no graphs, and no steps with prompts, whose kernels the largest step has
+   loaded for the most part (cuda_runner_open.c). */
 enum status cuda_graphs_open(struct cuda_graphs *graphs, struct cuda_launcher *launcher,
 	bool is_eager, struct error *error);
 
