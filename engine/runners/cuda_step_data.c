@@ -226,7 +226,7 @@ static void pad_tokens(const struct cuda_step_lists *lists, uint32_t first, uint
 	}
 }
 
-/* Samples of padding, of decode rows or all of one prompt's token. */
+/* Samples of padding: of a decode row its own token, of a prompt the first prompt's first. */
 static void pad_samples(
 	const struct cuda_step_lists *lists, uint32_t first, uint32_t end, uint32_t decode_rows)
 {
@@ -290,14 +290,14 @@ static void fill_tiles(const struct cuda_step_lists *lists, const struct cuda_st
 	}
 	tile += prefill_tiles_fill(tile, start, lists->contexts, first, end);
 	check(tile == lists->tiles + sizes->tiles);
-	const struct prefill_tile *lists_end = tile + (sizes->samples - first);
+	const struct prefill_tile *last_end = tile + (sizes->samples - first);
 	for (uint32_t r = first; r < end; r++) {
 		if (batch->is_sampled[r - first + decodes]) {
 			*tile++ = (struct prefill_tile){.row = r,
 				.index = (start[r + 1] - start[r] - 1) / PREFILL_QUERY_TILE};
 		}
 	}
-	while (tile < lists_end) {
+	while (tile < last_end) {
 		*tile++ = none;
 	}
 }
