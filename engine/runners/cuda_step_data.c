@@ -269,47 +269,34 @@ static uint32_t fill_rows(const struct cuda_step_data *data, const struct cuda_s
 	return sample - first_sample;
 }
 
-/* Fills the tiles of the prompts. Padding comes first, since the kernel begins at the end: tiles
-   behind the last query of the first prompt. Then those that attention computes in a last layer
-   that drops rows: of each prompt that is sampled, the one with its last token. */
+/* Fills the tiles of so many prompts. Padding comes first, since the kernel begins at the end:
+   tiles behind the last query of the first prompt, or of none. Then those that attention computes
+   in a last layer that drops rows: of each prompt that is sampled, the one with its last token. */
 static void fill_tiles(const struct cuda_step_lists *lists, const struct cuda_step_sizes *sizes,
-	const struct batch *batch, uint32_t tile_count)
+	const bool *is_sampled, uint32_t prompts, uint32_t tile_count)
 {
-	const uint32_t decodes = (uint32_t)batch->counts.decode_rows, first = sizes->decode_rows;
-	const uint32_t end = first + batch->row_count - decodes;
-	const uint32_t padding = sizes->tiles - tile_count;
+	const uint32_t first = sizes->decode_rows, end = first + prompts;
 	const uint32_t *start = lists->query_start;
-	struct prefill_tile *tile = lists->tiles;
+	struct prefill_tile *tile = lists->tiles, *const last = tile + sizes->tiles;
 	const struct prefill_tile none = {
 		.row = first,
-		.index = (start[first + 1] - start[first] - 1) / PREFILL_QUERY_TILE + 1,
+		.index = (start[first + 1] - start[first] + PREFILL_QUERY_TILE - 1) /
+			 PREFILL_QUERY_TILE,
 	};
 
-	for (uint32_t i = 0; i < padding; i++) {
+	for (uint32_t i = tile_count; i < sizes->tiles; i++) {
 		*tile++ = none;
 	}
 	tile += prefill_tiles_fill(tile, start, lists->contexts, first, end);
-	check(tile == lists->tiles + sizes->tiles);
-	const struct prefill_tile *last_end = tile + (sizes->samples - first);
+	check(tile == last);
 	for (uint32_t r = first; r < end; r++) {
-		if (batch->is_sampled[r - first + decodes]) {
+		if (is_sampled[r - first]) {
 			*tile++ = (struct prefill_tile){.row = r,
 				.index = (start[r + 1] - start[r] - 1) / PREFILL_QUERY_TILE};
 		}
 	}
-	while (tile < last_end) {
+	while (tile < last + (sizes->samples - first)) {
 		*tile++ = none;
-	}
-}
-
-/* Padding alone: no prompt has a row, but the first one's tiles are listed. */
-static void pad_tiles(const struct cuda_step_lists *lists, const struct cuda_step_sizes *sizes)
-{
-	const uint32_t first = sizes->decode_rows;
-
-	lists->query_start[first] = lists->query_start[first + 1] = first;
-	for (uint32_t i = 0; i < sizes->tiles + sizes->samples - first; i++) {
-		lists->tiles[i] = (struct prefill_tile){.row = first};
 	}
 }
 
@@ -320,13 +307,17 @@ uint32_t cuda_step_data_fill(struct cuda_step_data *data, const struct cuda_step
 	const struct cuda_step_sizes own =
 		batch == NULL ? (struct cuda_step_sizes){0} : cuda_step_sizes(batch);
 	const uint32_t shift = sizes->decode_rows - own.decode_rows;
+	const bool *is_sampled = NULL; /* of the prompts */
 	uint32_t samples = 0;
 
 	if (batch != NULL) {
+		is_sampled = batch->is_sampled + own.decode_rows;
 		add_to_tables(data, batch);
 		fill_rows(data, &lists, batch, 0, own.decode_rows, 0);
 		samples = fill_rows(data, &lists, batch, own.decode_rows, own.rows, shift);
 		check(own.decode_rows + samples == own.samples);
+	} else if (sizes->tiles > 0) {
+		lists.query_start[shift] = lists.query_start[shift + 1] = shift;
 	}
 	pad_rows(&lists, own.decode_rows, sizes->decode_rows);
 	pad_rows(&lists, own.rows + shift, sizes->rows);
@@ -334,10 +325,8 @@ uint32_t cuda_step_data_fill(struct cuda_step_data *data, const struct cuda_step
 	pad_tokens(&lists, own.tokens + shift, sizes->tokens);
 	pad_samples(&lists, own.decode_rows, sizes->decode_rows, sizes->decode_rows);
 	pad_samples(&lists, sizes->decode_rows + samples, sizes->samples, sizes->decode_rows);
-	if (own.tiles > 0) {
-		fill_tiles(&lists, sizes, batch, own.tiles);
-	} else if (sizes->tiles > 0) {
-		pad_tiles(&lists, sizes);
+	if (sizes->tiles > 0) {
+		fill_tiles(&lists, sizes, is_sampled, own.rows - own.decode_rows, own.tiles);
 	}
 	return fill_splits(data, &lists, batch, sizes->decode_rows);
 }
