@@ -89,6 +89,7 @@ template <int N> struct wgmma;
 /* Operands 0 to n - 1 of the assembly, one for each element of sum. */
 #define NAMES_4 "%0, %1, %2, %3"
 #define NAMES_8 NAMES_4 ", %4, %5, %6, %7"
+#define NAMES_12 NAMES_8 ", %8, %9, %10, %11"
 #define NAMES_16 NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define NAMES_20 NAMES_16 ", %16, %17, %18, %19"
 #define NAMES_24 NAMES_16 ", %16, %17, %18, %19, %20, %21, %22, %23"
@@ -115,6 +116,7 @@ template <int N> struct wgmma;
 
 WGMMA(8, NAMES_4, "%4", "%5", "%6", SUMS_4(0))
 WGMMA(16, NAMES_8, "%8", "%9", "%10", SUMS_8(0))
+WGMMA(24, NAMES_12, "%12", "%13", "%14", SUMS_8(0), SUMS_4(8))
 WGMMA(32, NAMES_16, "%16", "%17", "%18", SUMS_16(0))
 WGMMA(40, NAMES_20, "%20", "%21", "%22", SUMS_16(0), SUMS_4(16))
 WGMMA(48, NAMES_24, "%24", "%25", "%26", SUMS_16(0), SUMS_8(16))
@@ -149,6 +151,7 @@ WGMMA_TRANSPOSED(128, NAMES_64, "%64, %65, %66, %67", "%68", "%69", SUMS_32(0), 
 #undef SUMS_32
 #undef NAMES_4
 #undef NAMES_8
+#undef NAMES_12
 #undef NAMES_16
 #undef NAMES_24
 #undef NAMES_32

@@ -8,8 +8,8 @@
 
 enum {
 	CHUNK_BYTES = LINEAR_CHUNK * 2,
-	WGMMA_ROWS = 64, /* M of a wgmma */
-	TINY_SPLIT_K_ROWS = 8,
+	WGMMA_ROWS = 64,		   /* M of a wgmma */
+	TINY_SPLIT_K_ROWS = 8,		   /* in blocks of 8 rows of the weight */
 	TINY_WEIGHT_BYTES_MAX = 128 << 10, /* the share of a block */
 	WIDE_INPUTS_MAX = 1024,		   /* without split-K; more inputs were not measured */
 	WIDE_WEIGHT_ROWS = 96,
@@ -288,13 +288,11 @@ static const struct wide_tile whole_tiles[] = {
 	{WIDE_WEIGHT_ROWS, 2 * WGMMA_ROWS, 2, 4, 2},
 };
 
-/* With split-K, by rising size: the first with which all clusters run in one wave is the
-   fastest. */
 static const struct wide_tile split_tiles[] = {
-	{64, 96, 2, 4, 1},
-	{64, 128, 2, 3, 1},
-	{128, 64, 2, 4, 1},
-	{128, 88, 1, 6, 1},
+#define WIDE_SPLIT_TILE(weight_rows, tokens, chunks, token_stages)                                 \
+	{weight_rows, tokens, chunks, token_stages, 1},
+	LINEAR_WIDE_SPLIT_TILES(WIDE_SPLIT_TILE)
+#undef WIDE_SPLIT_TILE
 };
 
 static bool runs_in_one_wave(const struct linear_shape *shape, uint32_t row_count,
@@ -305,6 +303,22 @@ static bool runs_in_one_wave(const struct linear_shape *shape, uint32_t row_coun
 		       device->clusters;
 }
 
+/* The first tile with which all clusters run in one wave is the fastest. Tiles of few tokens must
+   hold all of them, since each tile of tokens reads the weight once more. */
+static const struct wide_tile *split_tile_of(
+	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
+{
+	for (size_t i = 0; i < COUNT(split_tiles); i++) {
+		const struct wide_tile *tile = &split_tiles[i];
+		if ((row_count <= tile->tokens || tile->tokens >= WGMMA_ROWS) &&
+			shape->input_count % (shape->split_k * LINEAR_CHUNK * tile->chunks) == 0 &&
+			runs_in_one_wave(shape, row_count, tile, device)) {
+			return tile;
+		}
+	}
+	return NULL;
+}
+
 /* The tile of LINEAR_WIDE; NULL where none fits or cuBLASLt is faster. */
 static const struct wide_tile *wide_tile_of(
 	const struct linear_shape *shape, uint32_t row_count, const struct linear_device *device)
@@ -312,12 +326,7 @@ static const struct wide_tile *wide_tile_of(
 	uint32_t inputs = shape->input_count, outputs = shape->output_count;
 
 	if (shape->split_k > 1) {
-		for (size_t i = 0; i < COUNT(split_tiles) && !shape->has_silu; i++) {
-			if (runs_in_one_wave(shape, row_count, &split_tiles[i], device)) {
-				return &split_tiles[i];
-			}
-		}
-		return NULL;
+		return shape->has_silu ? NULL : split_tile_of(shape, row_count, device);
 	}
 	bool fits = inputs > 0 && inputs <= WIDE_INPUTS_MAX && inputs % 128 == 0 && outputs > 0 &&
 		    outputs % WIDE_WEIGHT_ROWS == 0;
@@ -341,9 +350,13 @@ static struct linear_plan plan_wide(const struct linear_shape *shape, uint32_t r
 	plan.weight_rows = tile->weight_rows;
 	plan.tile_tokens = tile->tokens;
 	plan.sharers = tile->sharers;
+	plan.stage_chunks = tile->chunks;
 	plan.token_stages = smaller(tile->token_stages, stages_max);
 	uint32_t room = device->shared_bytes - other_bytes - plan.token_stages * token_stage;
 	plan.weight_stages = smaller(room / weight_stage, stages_max);
+	/* The producer fills a stage of the weight again with one of the tokens. Were there fewer,
+	   the last ones of a long slice would never be filled, and the block would wait. */
+	plan.token_stages = smaller(plan.token_stages, plan.weight_stages);
 	plan.shared_bytes =
 		other_bytes + plan.token_stages * token_stage + plan.weight_stages * weight_stage;
 	return plan;
@@ -440,7 +453,7 @@ struct linear_plan linear_plan_tall(const struct linear_shape *shape, uint32_t r
 
 /* ---- choice of a path ---- */
 
-/* The most rows for which LINEAR_TINY and LINEAR_SMALL are the fastest. */
+/* The most rows for which LINEAR_TINY and LINEAR_SMALL are faster than cuBLASLt. */
 static uint32_t small_rows_max(const struct linear_shape *shape)
 {
 	return shape->split_k > 1 ? (uint32_t)TINY_SPLIT_K_ROWS : (uint32_t)WGMMA_ROWS;
@@ -498,7 +511,8 @@ struct linear_plan linear_plan_kernel(const struct linear_shape *shape, uint32_t
 	bool has_norm, const struct linear_device *device)
 {
 	const struct linear_tall_tile *tall = tall_tile_of(shape, row_count, device);
-	bool is_small = row_count <= small_rows_max(shape);
+	/* with split-K LINEAR_WIDE is the fastest from two rows on */
+	bool is_small = row_count <= (shape->split_k > 1 ? 1 : small_rows_max(shape));
 	bool is_tiny = row_count <= LINEAR_TINY_ROWS && shape->input_count < TINY_INPUTS &&
 		       tiny_fits(shape, device);
 

@@ -20,7 +20,8 @@ extern "C" {
        LINEAR_STREAM            linear_stream.cu, mma.sync up to 8 rows: wide weights, logits,
                                                            and split-K of many outputs
        LINEAR_SMALL             linear_small.cu, wgmma     up to 64 rows, M of one wgmma
-       LINEAR_WIDE              linear_wide.cu, wgmma      more, while all tiles run in one wave
+       LINEAR_WIDE              linear_wide.cu, wgmma      more, while all tiles run in one wave;
+                                                           with split-K from 2 rows on
        LINEAR_TALL              linear_tall.cu, wgmma      9 to 1,024 rows, and long prompts
        LINEAR_CUBLASLT          cublaslt.cu                any number of rows
        LINEAR_CUBLASLT_SPLIT_K  cublaslt.cu                any number of rows; leaves partial sums
@@ -76,6 +77,7 @@ struct linear_plan {
 	uint32_t weight_rows;		      /* rows of the weight in the tile of a block */
 	uint32_t tile_tokens;		      /* tokens in the tile of a block */
 	uint32_t token_stages, weight_stages; /* stages of the rings; LINEAR_SMALL has one ring */
+	uint32_t stage_chunks;		      /* LINEAR_WIDE: chunks of inputs in a stage */
 	uint32_t blocks;	/* LINEAR_STREAM: each computes tiles of an equal share of rows */
 	uint32_t sharers;	/* LINEAR_WIDE, _TALL: blocks that share weight rows by multicast */
 	uint32_t token_sharers; /* LINEAR_TALL: blocks that share tokens by multicast */
@@ -122,6 +124,31 @@ uint32_t linear_plan_batch(struct linear_plan *out, const struct linear_shape *s
 	const struct linear_device *device);
 
 /* ---- constants of both the plan and the kernels ---- */
+
+/* The tiles of LINEAR_WIDE with split-K, by rising size: X(rows of the weight, tokens, chunks of
+   inputs in a stage, stages of tokens at most). The tokens follow the graphs of a step
+   (engine/shape/graph_bucket.h), because a copy of tokens that are missing takes time: with a tile
+   of 96 for 12 tokens a step of qwen3-0.6b takes 13 % longer (TUNING.md). */
+#define LINEAR_WIDE_SPLIT_TILES(X)                                                                 \
+	X(64, 8, 4, 8)                                                                             \
+	X(64, 8, 2, 8)                                                                             \
+	X(64, 16, 4, 8)                                                                            \
+	X(64, 16, 2, 8)                                                                            \
+	X(64, 24, 2, 8)                                                                            \
+	X(64, 32, 2, 8)                                                                            \
+	X(64, 48, 2, 6)                                                                            \
+	X(64, 64, 2, 6)                                                                            \
+	X(64, 80, 2, 4)                                                                            \
+	X(64, 96, 2, 4)                                                                            \
+	X(64, 112, 2, 3)                                                                           \
+	X(64, 128, 2, 3)                                                                           \
+	X(128, 8, 2, 4)                                                                            \
+	X(128, 16, 2, 4)                                                                           \
+	X(128, 24, 2, 4)                                                                           \
+	X(128, 32, 2, 4)                                                                           \
+	X(128, 48, 2, 4)                                                                           \
+	X(128, 64, 2, 4)                                                                           \
+	X(128, 88, 1, 6)
 
 enum {
 	LINEAR_CHUNK = 64, /* bf16 inputs in a row of a tile in shared memory, 128 bytes */

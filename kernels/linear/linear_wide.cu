@@ -4,9 +4,9 @@
 #include "kernels/device/wgmma.cuh"
 #include "engine/shape/kernel_tiles.h"
 
-/* LINEAR_WIDE: out = in * weight^T (+ bias), or silu(gate) * up of it, for tens to hundreds of
-   tokens by wgmma. in (tokens, K) and weight (N, K) are bf16, the accumulators float32. All tiles
-   run in one wave.
+/* LINEAR_WIDE: out = in * weight^T (+ bias), or silu(gate) * up of it, by wgmma, for tens to
+   hundreds of tokens, with split-K from two on. in (tokens, K) and weight (N, K) are bf16, the
+   accumulators float32. All tiles run in one wave.
 
    The GEMM is latency-bound by what cannot overlap with the kernel in front: the copy of the tokens
    into shared memory, the exchange of partial sums between blocks, and the stores. So there are two
@@ -545,18 +545,15 @@ static int launch(const struct linear_plan *plan, const struct linear_operands *
 static int launch_split(const struct linear_plan *plan, const struct linear_operands *operands,
 	struct CUstream_st *stream)
 {
-	switch (plan->tile_tokens) {
-	case 64:
-		return launch<split_tile<2, 64, 2>>(plan, operands, stream);
-	case 88:
-		return launch<split_tile<2, 88, 1>>(plan, operands, stream);
-	case 96:
-		return launch<split_tile<1, 96, 2>>(plan, operands, stream);
-	case 128:
-		return launch<split_tile<1, 128, 2>>(plan, operands, stream);
-	default:
-		return (int)cudaErrorInvalidValue;
+#define LAUNCH_TILE(rows, tokens, chunks, token_stages)                                            \
+	if (plan->weight_rows == (rows) && plan->tile_tokens == (tokens) &&                        \
+		plan->stage_chunks == (chunks)) {                                                  \
+		return launch<split_tile<(rows) / GROUP_SIZE, tokens, chunks>>(                    \
+			plan, operands, stream);                                                   \
 	}
+	LINEAR_WIDE_SPLIT_TILES(LAUNCH_TILE)
+#undef LAUNCH_TILE
+	return (int)cudaErrorInvalidValue;
 }
 
 template <bool IS_SILU>

@@ -257,7 +257,8 @@ static void expect_sums(const struct linear_plan *plan, const struct linear_oper
 
 Test(cuda_linear, wide_kernels_add_in_the_same_order)
 {
-	static const uint32_t rows[] = {65, 129, 208, 300, 1, 64, 97, 192, 256, 264};
+	static const uint32_t rows[] = {
+		65, 129, 208, 300, 1, 64, 97, 192, 256, 264, 8, 13, 24, 31, 41, 80, 112};
 	static const uint32_t shapes[][2] = {{2048, 1024}, {1024, 6144}, {3072, 1024}, {384, 192},
 		{4096, 64}, {2048, 2048}, {2560, 448}, {6144, 2048}};
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS_MAX = 600, TEXT_BYTES = 200 };
+enum { ROWS_MAX = 600, TEXT_BYTES = 320 };
 
 #define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
@@ -26,9 +26,12 @@ struct model_choices {
 };
 
 #define SPLIT_1024                                                                                 \
-	"tiny 8 <= 8, wide 64x96 <= 96, wide 64x128 <= 128, wide 128x64 <= 192, "                  \
-	"wide 128x88 <= 264, split_k"
-#define SPLIT_2048 "stream 16 <= 8, wide 128x64 <= 64, wide 128x88 <= 88, split_k"
+	"tiny 8 <= 1, wide 64x8 <= 8, wide 64x16 <= 16, wide 64x24 <= 24, wide 64x32 <= 32, "      \
+	"wide 64x48 <= 48, wide 64x64 <= 64, wide 64x80 <= 80, wide 64x96 <= 96, "                 \
+	"wide 64x112 <= 112, wide 64x128 <= 128, wide 128x64 <= 192, wide 128x88 <= 264, split_k"
+#define SPLIT_2048                                                                                 \
+	"stream 16 <= 8, wide 128x16 <= 16, wide 128x24 <= 24, wide 128x32 <= 32, "                \
+	"wide 128x48 <= 48, wide 128x64 <= 64, wide 128x88 <= 88, split_k"
 #define STREAM(streamed, small) "stream " #streamed " <= 8, small " #small " <= 64, cublaslt"
 /* several waves, with silu */
 #define WAVES(streamed, small) "stream " #streamed " <= 8, small " #small " <= 32, cublaslt"
@@ -206,7 +209,7 @@ static uint64_t layout_bytes(const struct linear_plan *plan)
 		chunks = plan->weight_rows == 16 ? 4 : 2;
 		return bytes + stages * chunks * (weight + tokens * row) + (64 - tokens) * row;
 	case LINEAR_WIDE: /* with split-K a quarter of the sums of four slices */
-		chunks = shape->split_k > 1 && plan->tile_tokens == 88 ? 1 : 2;
+		chunks = plan->stage_chunks;
 		bytes += shape->split_k == 1 ? 0 : plan->weight_rows * tokens * sizeof(float);
 		return bytes + chunks * (stages * tokens * row + plan->weight_stages * weight);
 	case LINEAR_TALL: /* room for all columns of its wgmma */
@@ -278,6 +281,12 @@ static void check_plan(const struct linear_plan *plan, const struct linear_devic
 		cr_expect(shape->split_k == 1 || row_blocks * token_blocks <= device->clusters);
 		cr_expect(plan->token_stages > 0 && plan->token_stages <= LINEAR_STAGES_MAX);
 		cr_expect(plan->weight_stages > 0 && plan->weight_stages <= LINEAR_STAGES_MAX);
+		/* else the producer never fills the last stages of the weight, and a block waits */
+		cr_expect(plan->token_stages <= plan->weight_stages);
+		cr_expect(
+			shape->input_count % (shape->split_k * LINEAR_CHUNK * plan->stage_chunks) ==
+			0);
+		cr_expect(plan->tile_tokens >= 64 || token_blocks == 1);
 		cr_expect(plan->shared_bytes <= device->shared_bytes);
 		break;
 	case LINEAR_TALL:
