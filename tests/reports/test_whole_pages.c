@@ -422,7 +422,7 @@ Test(whole_pages, no_text_of_the_demo_is_cut_or_covered)
 {
 	char path[1024];
 
-	session("quire replay $demo --max-num-seqs 64 --out run\nquire report run --out "
+	session("quire replay $demo --max-num-seqs 32 --out run\nquire report run --out "
 		"page.html");
 	snprintf(path, sizeof(path), "%s/page.html", folder);
 	char *page = file_read(path, NULL);

@@ -926,6 +926,7 @@ Test(profile_laws, a_price_that_begins_at_the_edge_of_a_graph_jumps_at_a_named_e
 	struct error error = {0};
 	uint32_t others = profile.edges & ~(1U << PRICE_EDGE_graph_bucket);
 
+	prices->terms[OPERATION_TERM_graph] = (struct operation_parts){1, {0}, {1e6}};
 	prices->terms[OPERATION_TERM_graph_rows] =
 		(struct operation_parts){2, {0, 512}, {1000, 1e6}};
 	require_equal(operation_prices_check(prices, others, &error), STATUS_INPUT);
