@@ -142,7 +142,6 @@ uint32_t linear_plan_batch(struct linear_plan *out, const struct linear_shape *s
 	X(64, 96, 2, 4)                                                                            \
 	X(64, 112, 2, 3)                                                                           \
 	X(64, 128, 2, 3)                                                                           \
-	X(128, 8, 2, 4)                                                                            \
 	X(128, 16, 2, 4)                                                                           \
 	X(128, 24, 2, 4)                                                                           \
 	X(128, 32, 2, 4)                                                                           \
