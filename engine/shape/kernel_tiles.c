@@ -13,7 +13,7 @@ uint32_t linear_split_k(uint32_t input_count, uint32_t output_count)
 
 uint32_t decode_long_alone(uint64_t kv_heads)
 {
-	return kv_heads >= 8 ? 96 : 48;
+	return kv_heads >= 8 ? DECODE_ALONE : DECODE_ALONE / 2;
 }
 
 uint32_t decode_readers(uint64_t heads, uint64_t kv_heads)

@@ -15,6 +15,7 @@ enum {
 	DECODE_SPLIT = 256,	  /* tokens of context in a split of decode attention */
 	DECODE_MERGERS = 4,	  /* warps of a block that merge splits */
 	DECODE_LONG = 16,	  /* splits of a row; with more, a launch is long */
+	DECODE_ALONE = 96,	  /* the same of a row alone, at most: decode_long_alone() */
 	DECODE_ROUND = 2048,	  /* tokens of a row alone that a cluster reads at a time */
 	DECODE_COLUMN_BLOCK = 8,  /* query heads that one warp computes of a shared split */
 	DECODE_COLUMN_BLOCKS = 4, /* warps that compute shared splits */

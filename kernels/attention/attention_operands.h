@@ -74,7 +74,8 @@ void attention_permute(float *rows, size_t row_count, const struct attention_sha
 struct decode_claims {
 	struct decode_launch launch;
 	struct decode_claim *claims;
-	uint32_t count; /* with readers */
+	uint32_t count;	   /* with readers */
+	uint32_t capacity; /* with what a kernel may load beyond */
 };
 
 void decode_attention_claims(struct decode_claims *out, const struct operands *operands,

@@ -4,6 +4,7 @@
 #include "engine/base/integer.h"
 #include "engine/base/memory.h"
 #include "engine/shape/kernel_tiles.h"
+#include "kernels/attention/decode_short.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,10 +59,13 @@ static uint32_t readers_of(const struct attention_shape *shape)
 	return decode_readers(shape->head_count, shape->kv_head_count);
 }
 
-/* The most for each split is where two rows share it: an entry and 2 + 2 numbers of readers. */
+enum { CLAIM_READERS = sizeof(struct decode_claim) / sizeof(uint32_t) };
+
+/* Where n rows share a split, their entries and numbers take at most n claims: each entry is for
+   four rows or more, or for all. */
 uint64_t decode_list_capacity(uint64_t splits)
 {
-	return splits + splits / 2 + 1;
+	return splits + DECODE_CLAIMS_BEHIND;
 }
 
 static uint32_t ends_in_a_block(const struct attention_shape *shape)
@@ -79,6 +83,7 @@ void decode_list_open(struct decode_list *list)
 	list->generation = 0;
 	list->has_shared = memory_take(list->row_capacity, sizeof(*list->has_shared));
 	list->busy = memory_take(list->block_count, sizeof(*list->busy));
+	list->order = memory_take(2 * (size_t)list->row_capacity, sizeof(*list->order));
 	if (list->sharing == DECODE_SHARING_OFF) {
 		return;
 	}
@@ -86,7 +91,6 @@ void decode_list_open(struct decode_list *list)
 	list->groups = memory_take(list->split_capacity, sizeof(*list->groups));
 	list->members = memory_take(list->split_capacity, sizeof(*list->members));
 	list->readers = memory_take(2 * (size_t)list->split_capacity, sizeof(*list->readers));
-	list->order = memory_take(2 * (size_t)list->row_capacity, sizeof(*list->order));
 }
 
 void decode_list_close(struct decode_list *list)
@@ -219,15 +223,12 @@ struct run {
 };
 
 /* Appends the readers of a run in parts; returns the end of list->readers. */
-static uint32_t add_readers(struct decode_list *list, const struct decode_rows *rows,
-	const struct run *run, uint32_t end)
+static uint32_t add_readers(struct decode_list *list, const struct run *run, uint32_t end)
 {
 	uint32_t most = readers_of(&list->shape);
 
 	for (uint32_t i = 0; i < run->row_count; i += most) {
 		uint32_t part = u32_min(run->row_count - i, most);
-		list->readers[end++] = rows->rows[run->rows[i]];
-		list->readers[end++] = part;
 		memcpy(list->readers + end, run->rows + i, part * sizeof(*run->rows));
 		end += part;
 	}
@@ -236,8 +237,9 @@ static uint32_t add_readers(struct decode_list *list, const struct decode_rows *
 
 /* Appends the entries of a run, those of all parts side by side, so that the parts meet in the L2
    cache. *left: splits of shared entries that are still to come, once for each part. */
-static uint32_t add_entries(const struct decode_list *list, const struct run *run, uint32_t readers,
-	struct decode_claim *claims, uint32_t end, uint64_t *left)
+static uint32_t add_entries(const struct decode_list *list, const struct decode_rows *rows,
+	const struct run *run, uint32_t readers, struct decode_claim *claims, uint32_t end,
+	uint64_t *left)
 {
 	uint32_t most = readers_of(&list->shape);
 
@@ -252,10 +254,12 @@ static uint32_t add_entries(const struct decode_list *list, const struct run *ru
 				count = u32_min(count, chunk - k);
 				claims[end++] = (struct decode_claim){.row = part_readers,
 					.index = (run->index + at + k) & 0xffffff,
-					.count = count & 0xff};
+					.count = count & 0xff,
+					.table_row = rows->rows[run->rows[i]],
+					.context = part};
 				*left -= count;
 			}
-			part_readers += 2 + part;
+			part_readers += part;
 		}
 	}
 	return end;
@@ -296,26 +300,21 @@ static uint32_t fill_shared(struct decode_list *list, const struct decode_rows *
 			 list_members(list, &list->groups[g], behind) == run.row_count &&
 			 memcmp(members, behind, run.row_count * sizeof(*members)) == 0);
 		uint32_t readers = *reader_count;
-		*reader_count = add_readers(list, rows, &run, readers);
-		end = add_entries(list, &run, readers, claims, end, &left);
+		*reader_count = add_readers(list, &run, readers);
+		end = add_entries(list, rows, &run, readers, claims, end, &left);
 	}
 	return end;
 }
 
-static uint32_t splits_of(const struct decode_rows *rows, uint32_t row)
-{
-	return rows->split_start[row + 1] - rows->split_start[row];
-}
-
+/* Singles of the splits that a row does not share. */
 static uint32_t fill_singles(const struct decode_list *list, const struct decode_rows *rows,
 	uint32_t row, struct decode_claim *claims, uint32_t end)
 {
 	const uint32_t *table = table_of(list, rows, row);
 
-	for (uint32_t i = 0; i < splits_of(rows, row); i++) {
+	for (uint32_t i = 0; i < decode_splits_of(rows, row); i++) {
 		if (!is_shared(list, rows, row, table, i)) {
-			claims[end++] = (struct decode_claim){
-				.row = row, .index = i & 0xffffff, .count = 1};
+			claims[end++] = decode_claim_of(rows, row, i, 1);
 		}
 	}
 	return end;
@@ -326,7 +325,7 @@ static uint32_t rows_with_splits(const struct decode_rows *rows)
 {
 	uint32_t count = 0, end = rows->first_row + rows->row_count;
 
-	while (count < rows->row_count && splits_of(rows, rows->first_row + count) > 0) {
+	while (count < rows->row_count && decode_splits_of(rows, rows->first_row + count) > 0) {
 		count++;
 	}
 	uint32_t behind = rows->first_row + count;
@@ -377,7 +376,7 @@ static uint32_t fill_chains(const struct decode_list *list, const struct decode_
 
 	memset(list->busy, 0, list->block_count * sizeof(*list->busy));
 	for (uint32_t r = 0; r < row_count; r++) {
-		uint32_t row = rows->first_row + r, splits = splits_of(rows, row);
+		uint32_t row = rows->first_row + r, splits = decode_splits_of(rows, row);
 		uint32_t busy = busiest_block(list, r, chained);
 		uint32_t room = budget > busy ? budget - busy : 1;
 		room = is_assigned(list, r) ? room : u32_max(room / CHAIN_LATE, 1);
@@ -386,10 +385,9 @@ static uint32_t fill_chains(const struct decode_list *list, const struct decode_
 			list->busy[(r * heads + head) % list->block_count] += count;
 		}
 		chained += (uint64_t)count * heads;
-		claims[r] = (struct decode_claim){.row = row, .index = 0, .count = count & 0xff};
+		claims[r] = decode_claim_of(rows, row, 0, count);
 		for (uint32_t i = count; i < splits; i++) {
-			claims[end++] = (struct decode_claim){
-				.row = row, .index = i & 0xffffff, .count = 1};
+			claims[end++] = decode_claim_of(rows, row, i, 1);
 		}
 	}
 	return end;
@@ -420,10 +418,23 @@ static void try_chains(const struct decode_list *list, const struct decode_rows 
 	}
 }
 
+static bool has_long_row(const struct decode_list *list, const struct decode_rows *rows)
+{
+	uint32_t most =
+		rows->row_count == 1 ? decode_long_alone(list->shape.kv_head_count) : DECODE_LONG;
+	bool is_long = false;
+
+	for (uint32_t r = rows->first_row; r < rows->first_row + rows->row_count; r++) {
+		is_long |= decode_splits_of(rows, r) > most;
+	}
+	return is_long;
+}
+
 uint32_t decode_list_fill(struct decode_list *list, const struct decode_rows *rows,
 	struct decode_claim *claims, uint32_t first, struct decode_launch *launch)
 {
-	uint32_t end = rows->first_row + rows->row_count, count = first, readers = 0;
+	const bool has_sm90 = decode_list_has_sm90(list->path, &list->shape);
+	uint32_t count = first, readers = 0;
 
 	memset(list->has_shared, 0, list->row_capacity * sizeof(*list->has_shared));
 	if (list->sharing != DECODE_SHARING_OFF && rows->may_share) {
@@ -432,22 +443,22 @@ uint32_t decode_list_fill(struct decode_list *list, const struct decode_rows *ro
 	}
 	launch->first = first;
 	launch->shared = count - first;
-	uint32_t most =
-		rows->row_count == 1 ? decode_long_alone(list->shape.kv_head_count) : DECODE_LONG;
-	launch->is_long = launch->shared > 0;
-	for (uint32_t r = rows->first_row; r < end; r++) {
-		count = fill_singles(list, rows, r, claims, count);
-		launch->is_long |= splits_of(rows, r) > most;
-	}
-	launch->is_long &= decode_list_has_sm90(list->path, &list->shape);
-	launch->count = count - first;
 	launch->chains = 0;
+	launch->is_long = has_sm90 && (launch->shared > 0 || has_long_row(list, rows));
+	if (has_sm90 && !launch->is_long) {
+		count = decode_short_fill(list, rows, claims, count);
+	} else {
+		for (uint32_t r = 0; r < rows->row_count; r++) {
+			count = fill_singles(list, rows, rows->first_row + r, claims, count);
+		}
+	}
+	launch->count = count - first;
 	if (launch->is_long && launch->shared == 0) {
 		try_chains(list, rows, claims + first, launch);
 	}
-	launch->readers = 2 * count;
+	launch->readers = CLAIM_READERS * count;
 	if (readers > 0) {
 		memcpy(claims + count, list->readers, readers * sizeof(*list->readers));
 	}
-	return count + (readers + 1) / 2;
+	return count + (readers + CLAIM_READERS - 1) / CLAIM_READERS;
 }

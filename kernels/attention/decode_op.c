@@ -103,7 +103,8 @@ void decode_attention_claims(struct decode_claims *out, const struct operands *o
 		.may_share = true,
 	};
 
-	out->claims = memory_take(decode_list_capacity(splits), sizeof(*out->claims));
+	out->capacity = u32_from(decode_list_capacity(splits));
+	out->claims = memory_take(out->capacity, sizeof(*out->claims));
 	decode_list_open(&list);
 	out->count = decode_list_fill(
 		&list, &rows, out->claims, lists->split_start[first_row], &out->launch);
@@ -122,8 +123,8 @@ static void open_splits(struct operands *operands)
 		((size_t)c->rows + 1) * sizeof(uint32_t));
 	decode_attention_claims(&claims, operands, &lists, 0, c->rows, true);
 	operands_list(operands, ATTENTION_LAUNCH, &claims.launch, sizeof(claims.launch));
-	operands_list(
-		operands, ATTENTION_CLAIMS, claims.claims, claims.count * sizeof(*claims.claims));
+	operands_list(operands, ATTENTION_CLAIMS, claims.claims,
+		claims.capacity * sizeof(*claims.claims));
 	operands_scratch(
 		operands, ATTENTION_PARTIAL_OUT, count * attention_query_width(c) * sizeof(float));
 	operands_scratch(operands, ATTENTION_PARTIAL_STATE, count * c->heads * 2 * sizeof(float));

@@ -199,9 +199,7 @@ struct claim_lookup {
 	bool is_shared, is_chain;
 	uint32_t kv_head;
 	struct decode_claim entry;
-	uint32_t table_row;
-	uint32_t reader_count;			  /* of a shared entry */
-	uint32_t context, first_split, end_split; /* of the row of another entry */
+	uint32_t first_split, end_split; /* of the row of an entry that is not shared */
 };
 
 /* The claims of a launch. */
@@ -246,16 +244,7 @@ static __device__ inline void load_entry(
 static __device__ inline void load_row(
 	const decode_arguments &a, const claim_list &claims, claim_lookup &c)
 {
-	if (c.claim >= claims.count) {
-		return;
-	}
-	if (c.is_shared) {
-		const uint32_t *readers = claims.readers(a, c);
-		c.table_row = readers[0];
-		c.reader_count = readers[1];
-	} else {
-		c.context = a.contexts[c.entry.row];
-		c.table_row = a.rows[c.entry.row];
+	if (c.claim < claims.count && !c.is_shared) {
 		c.first_split = a.split_start[c.entry.row];
 		c.end_split = a.split_start[c.entry.row + 1];
 	}
@@ -269,8 +258,8 @@ static __device__ inline lane_offsets<P> find_offsets(
 	uint32_t lane = threadIdx.x % WARP, begin = (c.entry.index + k) * DECODE_SPLIT;
 	uint32_t end = (c.entry.index + c.entry.count) * DECODE_SPLIT;
 
-	return lookup_offsets<P>(a, c.table_row, c.kv_head, begin + lane * LANE_TOKENS,
-		c.is_shared ? end : min(end, c.context));
+	return lookup_offsets<P>(a, c.entry.table_row, c.kv_head, begin + lane * LANE_TOKENS,
+		c.is_shared ? end : min(end, c.entry.context));
 }
 
 /* The block's i-th claim. */
@@ -320,10 +309,10 @@ static __device__ inline void push_unit(const decode_arguments &a, const pipe<P>
 		put_offsets<P>(*shared, lane % SPLIT_LANES, offsets);
 	}
 	if (lane == 0) {
-		uint32_t count = min(c.context - first, (uint32_t)DECODE_SPLIT);
+		uint32_t count = min(c.entry.context - first, (uint32_t)DECODE_SPLIT);
 		shared->count = count;
 		shared->shared_splits = 0;
-		shared->has_last_token = first + count == c.context;
+		shared->has_last_token = first + count == c.entry.context;
 		shared->row = c.entry.row;
 		shared->kv_head = c.kv_head;
 		shared->split = c.first_split - claims.base + index;
@@ -371,8 +360,8 @@ static __device__ inline void push_readers(const decode_arguments &a, const pipe
 	shared_unit *unit = pipe.shared_unit(slot);
 
 	barrier_wait(pipe.slot_empty(slot), (n / SLOTS & 1) ^ 1);
-	if (lane < c.reader_count) {
-		row = claims.readers(a, c)[2 + lane];
+	if (lane < c.entry.context) {
+		row = claims.readers(a, c)[lane];
 		uint32_t first = a.split_start[row];
 		unit->row[lane] = row;
 		unit->first_split[lane] = first - claims.base;
@@ -380,17 +369,17 @@ static __device__ inline void push_readers(const decode_arguments &a, const pipe
 	}
 	__syncwarp(); /* the arrival is on behalf of all lanes */
 	if (lane == 0) {
-		unit->row_count = c.reader_count;
+		unit->row_count = c.entry.context;
 		unit->kv_head = c.kv_head;
 		unit->index = c.entry.index;
 		unit->splits = c.entry.count;
-		barrier_arrive_expecting(pipe.slot_full(slot), c.reader_count * group * P::row);
+		barrier_arrive_expecting(pipe.slot_full(slot), c.entry.context * group * P::row);
 	}
 	__syncwarp();
 	uint32_t column = lane % COLUMN_BLOCK;
 	uint32_t reader = lane / COLUMN_BLOCK * rows + column / group;
 	row = __shfl_sync(0xffffffffu, row, (int)(reader % WARP));
-	if (column < rows * group && reader < c.reader_count) {
+	if (column < rows * group && reader < c.entry.context) {
 		size_t head = (size_t)row * a.shape.head_count + c.kv_head * group + column % group;
 		copy_bytes(pipe.queries(slot) + lane * P::query_row, a.query + head * P::d, P::row,
 			pipe.slot_full(slot));

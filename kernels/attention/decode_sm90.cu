@@ -29,153 +29,119 @@
    The ring keeps bulk copies in flight all the time, and that makes the kernel fast. A result
    depends on its own row only, whichever block computes which unit when.
 
-   Scheduling: most units are claimed as chains, all splits of a row and head, which the block
-   merges without global memory. The last ones are claimed singly, so that all blocks end together.
-   The first claims of a block follow from its index; later ones come from an atomic counter,
-   because multiprocessors are not equally fast and units not equally long.
+   Scheduling: blocks claim the entries of the host's list (decode_list.h), each once for every
+   key/value head. Most are whole rows, which the block merges without global memory. The first
+   claims of a block follow from its index; later ones come from an atomic counter, because
+   multiprocessors are not equally fast.
 
    PDL: keys and values of earlier steps are copied before the dependency wait; the queries, and
    the tile with the row's last token, after it. Nothing is written to global memory before it. */
-
-/* Splits of the longest chain: all lanes of the scheduler look up LANE_TOKENS. */
-enum { CHAIN_SPLITS = WARP * LANE_TOKENS / DECODE_SPLIT };
 
 #ifdef QUIRE_SM90A
 
 /* ---- scheduler ---- */
 
-/* How units are claimed. Claim c is a chain, all splits of a row and head, while c <
-   chain_count, and a single split from there on. */
-struct claim_plan {
-	uint32_t base;	       /* index of this launch's first split */
-	uint32_t first_single; /* the first split that is claimed singly */
-	uint32_t chain_count;
-	uint32_t claim_count;
-	uint32_t assigned; /* claims that follow from the block index */
+/* The claims of a launch. */
+struct claim_list {
+	uint32_t first; /* entry */
+	uint32_t base;	/* index of this launch's first split */
+	uint32_t count; /* claims */
+	uint32_t assigned;
 };
 
-/* A claim that is being looked up. The address of each load depends on the load before, so a
-   claim passes through load_split(), load_row() and find_offsets() in successive rounds. */
+/* A claim that is being looked up. */
 struct claim_lookup {
-	uint32_t claim; /* claim_count or more: none */
-	bool is_chain;
+	uint32_t claim; /* count or more: none */
 	uint32_t kv_head;
-	struct decode_claim split; /* the row and the first split */
-	uint32_t context, table_row, first_split, end_split;
+	struct decode_claim entry;
 };
 
-/* Chains need no merge in global memory. The single splits at the end let all blocks end
-   together; there are about as many for each block as the longest row has splits. */
-static __device__ inline claim_plan make_claim_plan(const decode_arguments &a)
+/* Of the first launch of a step nothing is loaded but the number of claims, which the first claims
+   do not wait for. */
+static __device__ inline claim_list load_claims(const decode_arguments &a)
 {
-	uint32_t end = a.split_start[a.first_row + a.row_count], longest = 0;
-	claim_plan claims;
+	claim_list claims = {};
 
-	claims.base = a.split_start[a.first_row];
-	for (uint32_t r = threadIdx.x % WARP; r < a.row_count; r += WARP) {
-		longest = max(longest, a.contexts[a.first_row + r]);
+	if (a.first_row > 0) {
+		claims.first = a.launch->first;
+		claims.base = a.split_start[a.first_row];
 	}
-	longest = __reduce_max_sync(0xffffffffu, longest);
-	longest = (longest + DECODE_SPLIT - 1) / DECODE_SPLIT;
-	uint32_t units = (end - claims.base) * a.shape.kv_head_count;
-	uint32_t singles = longest * gridDim.x;
-	claims.first_single = claims.base;
-	claims.chain_count = 0;
-	if (longest <= CHAIN_SPLITS && units > singles) {
-		uint32_t row = a.claims[end - 1 - singles / a.shape.kv_head_count].row;
-		claims.chain_count = (row - a.first_row) * a.shape.kv_head_count;
-		claims.first_single = a.split_start[row];
-	}
-	claims.claim_count =
-		claims.chain_count + (end - claims.first_single) * a.shape.kv_head_count;
-	claims.assigned = ASSIGNED_CLAIMS * gridDim.x;
+	claims.count = a.launch->count * a.shape.kv_head_count;
+	claims.assigned = DECODE_ASSIGNED_SHORT * gridDim.x;
 	return claims;
 }
 
-/* Looks up the row and first split of a claim. All heads share the list of splits. */
-static __device__ inline void load_split(
-	const decode_arguments &a, const claim_plan &claims, claim_lookup &c)
+/* Loads the entry of a claim. Of the first DECODE_EARLY_CLAIMS of a block it may lie behind the last
+   entry, where there is memory. */
+static __device__ inline claim_lookup load_entry(
+	const decode_arguments &a, const claim_list &claims, uint32_t claim)
 {
-	uint32_t single = c.claim - claims.chain_count;
+	uint32_t entry = claim / a.shape.kv_head_count;
+	claim_lookup c = {claim, claim - entry * a.shape.kv_head_count, {}};
+	uint4 loaded = *(const uint4 *)(a.claims + claims.first + entry);
 
-	if (c.claim < claims.chain_count) {
-		c.is_chain = true;
-		c.kv_head = c.claim % a.shape.kv_head_count;
-		c.split.row = a.first_row + c.claim / a.shape.kv_head_count;
-	} else if (c.claim < claims.claim_count) {
-		c.kv_head = single % a.shape.kv_head_count;
-		c.split = a.claims[claims.first_single + single / a.shape.kv_head_count];
-	}
+	memcpy(&c.entry, &loaded, sizeof(loaded));
+	return c;
 }
 
-static __device__ inline void load_row(
-	const decode_arguments &a, const claim_plan &claims, claim_lookup &c)
-{
-	if (c.claim < claims.claim_count) {
-		c.context = a.contexts[c.split.row];
-		c.table_row = a.rows[c.split.row];
-		c.first_split = a.split_start[c.split.row];
-		c.end_split = a.split_start[c.split.row + 1];
-	}
-}
-
-/* Lane l gets the pool offsets of tokens 64 * l to 64 * l + 63 of the claim. */
+/* Lane l gets the pool offsets of tokens 64 * l to 64 * l + 63 behind split k of the claim. */
 template <class P>
 static __device__ inline lane_offsets<P> find_offsets(
-	const decode_arguments &a, const claim_lookup &c)
+	const decode_arguments &a, const claim_lookup &c, uint32_t k)
 {
-	uint32_t first = c.split.index * DECODE_SPLIT + threadIdx.x % WARP * LANE_TOKENS;
+	uint32_t lane = threadIdx.x % WARP, begin = (c.entry.index + k) * DECODE_SPLIT;
+	uint32_t end = (c.entry.index + c.entry.count) * DECODE_SPLIT;
 
-	return lookup_offsets<P>(a, c.table_row, c.kv_head, first, c.context);
+	return lookup_offsets<P>(a, c.entry.table_row, c.kv_head, begin + lane * LANE_TOKENS,
+		min(end, c.entry.context));
 }
 
 /* The block's i-th claim. */
 static __device__ inline uint32_t claim_at(
-	const decode_arguments &a, const claim_plan &claims, uint32_t i)
+	const decode_arguments &a, const claim_list &claims, uint32_t i)
 {
 	uint32_t claimed = 0;
 
-	if (i < ASSIGNED_CLAIMS) {
+	if (i < DECODE_ASSIGNED_SHORT) {
 		return blockIdx.x + i * gridDim.x;
 	}
-	if (claims.claim_count <= claims.assigned) {
-		return claims.claim_count;
+	if (claims.count <= claims.assigned) {
+		return claims.count;
 	}
 	if (threadIdx.x % WARP == 0) {
 		claimed = atomicAdd(a.arrivals, 1);
 		/* Each block makes one claim past the end; the last of these resets the counter. */
-		if (claimed == claims.claim_count - claims.assigned + gridDim.x - 1) {
+		if (claimed == claims.count - claims.assigned + gridDim.x - 1) {
 			*a.arrivals = 0;
 		}
 	}
 	return claims.assigned + __shfl_sync(0xffffffffu, claimed, 0);
 }
 
-/* Passes the block's n-th unit to the producer: split i of a claim. */
+/* Passes the block's n-th unit to the producer: split k of a claim, whose row has these splits. */
 template <class P>
-static __device__ inline void push_unit(const decode_arguments &a, const pipe<P> &pipe,
-	const claim_plan &claims, const claim_lookup &c, const lane_offsets<P> &offsets, uint32_t i,
+static __device__ inline void push_unit(const pipe<P> &pipe, const claim_lookup &c,
+	const lane_offsets<P> &offsets, uint32_t k, uint32_t first_split, uint32_t split_count,
 	uint32_t n)
 {
-	uint32_t lane = threadIdx.x % WARP;
-	uint32_t first = (c.split.index + i) * DECODE_SPLIT;
+	uint32_t lane = threadIdx.x % WARP, index = c.entry.index + k;
+	uint32_t first = index * DECODE_SPLIT;
 	unit<P::step> *shared = pipe.scheduled();
 
 	barrier_wait(pipe.unit_empty(), (n & 1) ^ 1);
-	if (lane / SPLIT_LANES == i) {
+	if (lane / SPLIT_LANES == k % LOOKUP_SPLITS) {
 		put_offsets<P>(*shared, lane % SPLIT_LANES, offsets);
 	}
 	if (lane == 0) {
-		uint32_t count = min(c.context - first, (uint32_t)DECODE_SPLIT);
+		uint32_t count = min(c.entry.context - first, (uint32_t)DECODE_SPLIT);
 		shared->count = count;
-		shared->has_last_token = first + count == c.context;
-		shared->row = c.split.row;
+		shared->has_last_token = first + count == c.entry.context;
+		shared->row = c.entry.row;
 		shared->kv_head = c.kv_head;
-		shared->split = c.first_split - claims.base + c.split.index + i;
-		shared->first_split = c.first_split - claims.base;
-		shared->split_count = c.end_split - c.first_split;
-		shared->kind =
-			c.is_chain || c.end_split - c.first_split == 1 ? UNIT_WHOLE : UNIT_PART;
+		shared->split = first_split + index;
+		shared->first_split = first_split;
+		shared->split_count = split_count;
+		shared->kind = c.entry.count == split_count ? UNIT_WHOLE : UNIT_PART;
 	}
 	__syncwarp();
 	if (lane == 0) {
@@ -183,32 +149,36 @@ static __device__ inline void push_unit(const decode_arguments &a, const pipe<P>
 	}
 }
 
-/* The scheduler warp. Three claims are in progress at once, one load of each a round, because
-   the latencies of dependent loads add up. */
+/* The scheduler warp. The next claim's entry and the number of the one behind it are loaded while a
+   claim is passed on, because the latencies of dependent loads add up. */
 template <class P> static __device__ void schedule(const decode_arguments &a, const pipe<P> &pipe)
 {
-	const claim_plan claims = make_claim_plan(a);
-	claim_lookup current = {claim_at(a, claims, 0)}, next = {claim_at(a, claims, 1)};
+	const claim_list claims = load_claims(a);
+	claim_lookup current = load_entry(a, claims, claim_at(a, claims, 0));
+	claim_lookup next = load_entry(a, claims, claim_at(a, claims, 1));
 	uint32_t claim = claim_at(a, claims, 2), n = 0;
 
-	load_split(a, claims, current);
-	load_split(a, claims, next);
-	load_row(a, claims, current);
-	for (uint32_t i = 0; current.claim < claims.claim_count; i++) {
-		claim_lookup after_next = {claim};
-		const lane_offsets<P> offsets = find_offsets<P>(a, current);
-		load_row(a, claims, next);
-		load_split(a, claims, after_next);
-		uint32_t splits = current.is_chain ? current.end_split - current.first_split : 1;
-		for (uint32_t k = 0; k < splits; k++, n++) {
-			push_unit<P>(a, pipe, claims, current, offsets, k, n);
+	for (uint32_t i = 0; current.claim < claims.count; i++) {
+		lane_offsets<P> offsets = find_offsets<P>(a, current, 0);
+		uint32_t first_split = a.split_start[current.entry.row];
+		uint32_t splits = a.split_start[current.entry.row + 1] - first_split;
+		for (uint32_t k = 0; k < current.entry.count; k++, n++) {
+			if (k > 0 && k % LOOKUP_SPLITS == 0) {
+				offsets = find_offsets<P>(a, current, k);
+			}
+			push_unit<P>(
+				pipe, current, offsets, k, first_split - claims.base, splits, n);
 		}
-		if (i + 3 == ASSIGNED_CLAIMS) {
-			dependency_wait(); /* before the first access to the counter */
-		}
-		claim = claim < claims.claim_count ? claim_at(a, claims, i + 3) : claim;
 		current = next;
-		next = after_next;
+		if (claim < claims.count) {
+			next = load_entry(a, claims, claim);
+			if (i + 3 == DECODE_ASSIGNED_SHORT) {
+				dependency_wait(); /* before the first access to the counter */
+			}
+			claim = claim_at(a, claims, i + 3);
+		} else {
+			next.claim = claims.count;
+		}
 	}
 	barrier_wait(pipe.unit_empty(), (n & 1) ^ 1);
 	if (threadIdx.x % WARP == 0) {
@@ -256,7 +226,11 @@ template <class P>
 static int launch(const decode_arguments &a, uint32_t block_count, cudaStream_t stream)
 {
 	const int code = allow_shared<decode_attention_sm90_kernel<P>>(P::bytes);
+	const uint64_t early = (uint64_t)DECODE_EARLY_CLAIMS * block_count;
 
+	if (early > (uint64_t)DECODE_CLAIMS_BEHIND * a.shape.kv_head_count) {
+		return cudaErrorInvalidValue;
+	}
 	if (code != 0) {
 		return code;
 	}

@@ -65,8 +65,7 @@ static void decode_rows_by(struct operands *operands, struct decode_work *work, 
 	decode_attention_claims(&claims, operands, &lists, first, count, is_sharing);
 
 	struct decode_launch *launch = device_copy(&claims.launch, sizeof(claims.launch));
-	struct decode_claim *list =
-		device_copy(claims.claims, (claims.count > 0 ? claims.count : 1) * sizeof(*list));
+	struct decode_claim *list = device_copy(claims.claims, claims.capacity * sizeof(*list));
 	work->launch = launch;
 	work->claims = list;
 	work->is_long = claims.launch.is_long || is_every_launch_long;
@@ -188,7 +187,7 @@ Test(cuda_attention, decode_of_padded_rows_is_zero)
 	}
 }
 
-/* Computes row r of a batch as a batch of one row. Query, table and context are the batch's; splits
+/* Computes row r of a batch as a batch of one row. Query, table and context are the batch's; lists
    and scratch are those of one row. Returns the output, for the caller to free. */
 static float *decode_single_row(const struct operands *batch, uint32_t r)
 {
@@ -202,8 +201,10 @@ static float *decode_single_row(const struct operands *batch, uint32_t r)
 	const struct tensor query = tensor_of(batch, OPERAND_IN);
 	const struct tensor out = tensor_of(&single, OPERAND_OUT);
 
-	work.tables = whole.tables;
-	work.rows = whole.rows + r;
+	const uint32_t *rows = operand_host(batch, ATTENTION_ROWS);
+	const uint32_t *own = operand_host(&single, ATTENTION_ROWS);
+
+	work.tables = whole.tables + (size_t)(rows[r] - own[0]) * shape.table_width;
 	work.contexts = whole.contexts + r;
 	work.block_count = 13;
 	must(decode_attention(out.device, query.device + r * attention_query_width(all),

@@ -121,20 +121,20 @@ static void take_shared(const struct decode_launch *launch, const struct decode_
 {
 	const uint32_t *readers = (const uint32_t *)scene.claims + launch->readers + claim->row;
 	uint32_t group = scene.list.shape.head_count / scene.list.shape.kv_head_count;
-	uint32_t warps = (readers[1] + 8 / group - 1) / (8 / group);
+	uint32_t count = claim->context, warps = (count + 8 / group - 1) / (8 / group);
 
-	check(readers[1] >= 1 && readers[1] <= decode_readers(scene.list.shape.head_count,
-						       scene.list.shape.kv_head_count));
+	check(count >= 1 && count <= decode_readers(scene.list.shape.head_count,
+					     scene.list.shape.kv_head_count));
 	check(claim->count * warps <= DECODE_COLUMN_BLOCKS);
 	check(claim->count == 1 ||
 		claim->count * 2 * scene.list.block_count <= left * scene.list.shape.kv_head_count);
-	check(readers[0] == scene.rows[readers[2]]);
+	check(claim->table_row == scene.rows[readers[0]]);
 	for (uint32_t k = claim->index; k < claim->index + claim->count; k++) {
-		scene.readings[first_holder(first, readers[2], k)][k]++;
-		for (uint32_t i = 0; i < readers[1]; i++) {
-			check(i == 0 || readers[2 + i] > readers[1 + i]);
-			check(i == 0 || is_same(readers[2], readers[2 + i], k));
-			cover(readers[2 + i], k, true);
+		scene.readings[first_holder(first, readers[0], k)][k]++;
+		for (uint32_t i = 0; i < count; i++) {
+			check(i == 0 || readers[i] > readers[i - 1]);
+			check(i == 0 || is_same(readers[0], readers[i], k));
+			cover(readers[i], k, true);
 		}
 	}
 }
@@ -171,6 +171,21 @@ static void take_chain(const struct decode_launch *launch, uint32_t i, uint32_t 
 	}
 }
 
+/* A whole row in a launch that is not long. Behind it are others that are no longer. */
+static void take_whole(const struct decode_launch *launch, uint32_t i, uint32_t first)
+{
+	const struct decode_claim *claims = &scene.claims[launch->first];
+	uint32_t row = claims[i].row;
+
+	check(scene.list.path == KERNEL_PATH_SM90 && !launch->is_long && row >= first);
+	check(claims[i].index == 0);
+	check(claims[i].count == scene.split_start[row + 1] - scene.split_start[row]);
+	check(i + 1 == launch->count || claims[i + 1].count <= claims[i].count);
+	for (uint32_t k = 0; k < claims[i].count; k++) {
+		cover(row, k, false);
+	}
+}
+
 /* Fills the lists of rows [first, end) and takes them apart; returns the end of the claims. */
 static uint32_t take_launch(uint32_t first, uint32_t end, uint32_t at)
 {
@@ -195,13 +210,19 @@ static uint32_t take_launch(uint32_t first, uint32_t end, uint32_t at)
 			take_chain(&launch, i, first, end);
 			continue;
 		}
-		check(claim->count >= 1 && claim->count <= DECODE_COLUMN_BLOCKS);
 		if (i < launch.shared) {
+			check(claim->count >= 1 && claim->count <= DECODE_COLUMN_BLOCKS);
 			take_shared(&launch, claim, left, first);
 			left -= claim->count;
 			continue;
 		}
-		check(claim->row >= first && claim->row < end && claim->count == 1);
+		check(claim->row >= first && claim->row < end);
+		check(claim->table_row == scene.rows[claim->row]);
+		check(claim->context == scene.contexts[claim->row]);
+		if (claim->count > 1) {
+			take_whole(&launch, i, first);
+			continue;
+		}
 		cover(claim->row, claim->index, false);
 	}
 	bool is_long = launch.shared > 0;
