@@ -65,7 +65,7 @@ struct calibrate_point {
 	X(model, 64)                                                                               \
 	X(device, 64)                                                                              \
 	X(date, 32)                                                                                \
-	X(commit, 96)                                                                              \
+	X(commit, 256)                                                                             \
 	X(kv_blocks, 32)                                                                           \
 	X(tensor_parallel_size, 32)                                                                \
 	X(calibrations, 32)                                                                        \

@@ -64,17 +64,25 @@ static enum status check_new(const struct calibrate_pool *pool,
 	return STATUS_OK;
 }
 
-/* Appends a text that is not yet there; one that has no room is left out. */
+/* Appends a text that is not yet there. Where there is no room, the first ones make it. */
 static void add_text(char *text, size_t bytes, const char *more)
 {
-	size_t length = strlen(text);
+	const char separator[] = ", ";
+	const char *rest = text;
 
-	if (strstr(text, more) == NULL && length + strlen(more) + 3 <= bytes) {
-		snprintf(text + length, bytes - length, "%s%s", length > 0 ? ", " : "", more);
+	if (more[0] == '\0' || strstr(text, more) != NULL) {
+		return;
 	}
+	while (rest[0] != '\0' && strlen(rest) + strlen(separator) + strlen(more) >= bytes) {
+		const char *next = strstr(rest, separator);
+		rest = next == NULL ? "" : next + strlen(separator);
+	}
+	memmove(text, rest, strlen(rest) + 1);
+	size_t length = strlen(text);
+	snprintf(text + length, bytes - length, "%s%s", length > 0 ? separator : "", more);
 }
 
-/* What the pool is of: the device, all commits, the latest date, the commands of the first. */
+/* What the pool is of: the device, the commits, the latest date, the commands of the first. */
 static void add_origin(struct calibrate_origin *origin, const struct calibrate_origin *more)
 {
 	if (origin->device[0] == '\0') {

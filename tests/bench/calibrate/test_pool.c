@@ -99,6 +99,30 @@ Test(pool, a_step_of_several_takes_their_mean)
 	}
 }
 
+/* Of more commits than a line holds the last ones stay, and each is there once. */
+Test(pool, the_last_commits_have_room)
+{
+	char origin[512] = "# model m\n# device X\n# commit c000001";
+	struct calibrate_pool pool;
+	struct error error = {0};
+
+	for (uint32_t i = 2; i <= 28; i++) {
+		size_t length = strlen(origin);
+		snprintf(origin + length, sizeof(origin) - length, ", c%06u", i);
+	}
+	strcat(origin, "\n");
+	write_points("a.tsv", origin, ROW);
+	write_points("b.tsv", "# model m\n# device X\n# commit d000001\n",
+		"3\t600\t500\t100\t0\t4\t0\t0\t1000\t0\t4\n");
+	write_points("c.tsv", "# model m\n# device X\n# commit c000028\n",
+		"3\t700\t600\t100\t0\t5\t0\t0\t1000\t0\t5\n");
+	require(read_pool(&pool, "a.tsv,b.tsv,c.tsv", &error) == STATUS_OK, "%s", error.text);
+	const char *commit = pool.points.origin.commit;
+	cr_expect(strncmp(commit, "c000002, c000003, ", 18) == 0, "%s", commit);
+	cr_expect_str_eq(commit + strlen(commit) - 16, "c000028, d000001");
+	calibrate_pool_free(&pool);
+}
+
 /* A file of several calibrations weighs as many as it holds, in times and in heat. */
 Test(pool, each_calibration_weighs_the_same)
 {
