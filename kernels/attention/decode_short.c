@@ -60,6 +60,9 @@ static uint32_t fill_busy(
 	uint32_t at = (uint32_t)(singles % blocks);
 	uint32_t least = (uint32_t)(each * tokens / divisor);
 	uint32_t most = at == 0 ? least : (uint32_t)((each + 1) * tokens / divisor);
+	if (each == 0 && at > 0) { /* one single is not the mean of several */
+		most = u32_min(rows->contexts[order[0]], (uint32_t)DECODE_SPLIT);
+	}
 	for (uint32_t b = 0; b < blocks; b++) {
 		list->busy[b] = b < at ? most : least;
 	}
@@ -134,6 +137,21 @@ static uint64_t launch_time(struct decode_list *list, const struct decode_rows *
 	return cut == 0 ? time : u64_max(time, merged);
 }
 
+/* Whether all claims behind `cut` rows of singles are made by blocks that are known. Else a block
+   that is a little early gets two chains where others get none. */
+static bool is_planned(const struct decode_list *list, const struct decode_rows *rows, uint32_t cut,
+	uint32_t row_count)
+{
+	uint64_t claims = row_count - cut;
+
+	for (uint32_t i = 0; i < cut; i++) {
+		claims += decode_splits_of(rows, list->order[i]);
+	}
+	return cut == 0 || cut == row_count ||
+	       claims * list->shape.kv_head_count <=
+		       (uint64_t)DECODE_ASSIGNED_SHORT * list->block_count;
+}
+
 /* The number of rows, the longest, that are singles so that the launch ends soonest. */
 static uint32_t rows_to_cut(
 	struct decode_list *list, const struct decode_rows *rows, uint32_t row_count)
@@ -150,6 +168,9 @@ static uint32_t rows_to_cut(
 	uint32_t step = (row_count - 1) / CUTS + 1;
 	for (uint32_t next = 0; next < row_count + step; next += step) {
 		uint32_t cut = u32_min(next, row_count);
+		if (!is_planned(list, rows, cut, row_count)) {
+			continue;
+		}
 		uint64_t time = launch_time(list, rows, cut, row_count, tokens);
 		if (time < least - least / CUT_GAIN) {
 			least = time;
