@@ -159,10 +159,11 @@ static cJSON *profile_json(const struct calibrate_fit *fit, const struct calibra
 		snprintf(text, sizeof(text), "%s%s with %s, fitted to steps of %s", times,
 			origin->device, origin->model, origin->source);
 	} else {
-		const char *count = origin->calibrations;
-		snprintf(text, sizeof(text), "%s%s with %s, calibrated %s%s%s at commit %s", times,
-			origin->device, origin->model, count,
-			count[0] == '\0' ? "" : " times until ", origin->date, origin->commit);
+		const char *count = origin->calibrations, *last = strrchr(origin->commit, ' ');
+		snprintf(text, sizeof(text), "%s%s with %s, calibrated %s%s%s%s at commit %s",
+			times, origin->device, origin->model, count,
+			count[0] == '\0' ? "" : " times until ", origin->date,
+			last == NULL ? "" : ", the last", last == NULL ? origin->commit : last + 1);
 	}
 	cJSON_AddStringToObject(root, "schema", GPU_PROFILE_CALIBRATED_SCHEMA);
 	cJSON_AddStringToObject(root, "description", text);

@@ -41,8 +41,8 @@ static uint32_t order_rows(struct decode_list *list, const struct decode_rows *r
 	return count;
 }
 
-/* The tokens that each block reads if the first `cut` rows of list->order are singles and the others
-   chains, as if claims went round. Returns those of the singles of a block that has most. */
+/* The tokens that each block reads if the first `cut` rows of list->order are singles and the
+   others chains, as if claims went round. Returns those of the singles of a block that has most. */
 static uint32_t fill_busy(
 	struct decode_list *list, const struct decode_rows *rows, uint32_t cut, uint32_t row_count)
 {

@@ -71,8 +71,8 @@ static __device__ inline claim_list load_claims(const decode_arguments &a)
 	return claims;
 }
 
-/* Loads the entry of a claim. Of the first DECODE_EARLY_CLAIMS of a block it may lie behind the last
-   entry, where there is memory. */
+/* Loads the entry of a claim. Of the first DECODE_EARLY_CLAIMS of a block it may lie behind the
+   last entry, where there is memory. */
 static __device__ inline claim_lookup load_entry(
 	const decode_arguments &a, const claim_list &claims, uint32_t claim)
 {
