@@ -276,7 +276,8 @@ static void body_lists(struct prop *prop, const void *context)
 		memset(scene.readings, 0, sizeof(scene.readings));
 		uint32_t end = take_launch(0, middle, 0);
 		end = take_launch(middle, scene.row_count, end);
-		check(end <= decode_list_capacity(scene.list.split_capacity));
+		check(end + DECODE_CLAIMS_BEHIND <=
+			decode_list_capacity(scene.list.split_capacity));
 	}
 	decode_list_close(&scene.list);
 }
