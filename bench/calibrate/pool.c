@@ -64,22 +64,49 @@ static enum status check_new(const struct calibrate_pool *pool,
 	return STATUS_OK;
 }
 
-/* Appends a text that is not yet there. Where there is no room, the first ones make it. */
-static void add_text(char *text, size_t bytes, const char *more)
-{
-	const char separator[] = ", ";
-	const char *rest = text;
+static const char between[] = ", ";
 
-	if (more[0] == '\0' || strstr(text, more) != NULL) {
-		return;
+/* The text of a list behind another one, from its begin where that is NULL; NULL: none. *length:
+   of the one before, then its own. */
+static const char *next_text(const char *list, const char *before, size_t *length)
+{
+	const char *text = before == NULL ? list : before + *length;
+
+	text += strspn(text, between);
+	*length = strcspn(text, between);
+	return *length == 0 ? NULL : text;
+}
+
+static void remove_text(char *list, size_t at, size_t length)
+{
+	const char *behind = list + at + length;
+
+	behind += strspn(behind, between);
+	memmove(list + at, behind, strlen(behind) + 1);
+	for (size_t end = strlen(list); end > 0 && strchr(between, list[end - 1]) != NULL; end--) {
+		list[end - 1] = '\0';
 	}
-	while (rest[0] != '\0' && strlen(rest) + strlen(separator) + strlen(more) >= bytes) {
-		const char *next = strstr(rest, separator);
-		rest = next == NULL ? "" : next + strlen(separator);
+}
+
+/* Appends a text to a list, or moves one that is there to its end. Where there is no room, the
+   first ones make it. */
+static void add_text(char *list, size_t bytes, const char *more, size_t more_length)
+{
+	size_t length = 0;
+	const char *same = next_text(list, NULL, &length);
+
+	while (same != NULL && (length != more_length || strncmp(same, more, length) != 0)) {
+		same = next_text(list, same, &length);
 	}
-	memmove(text, rest, strlen(rest) + 1);
-	size_t length = strlen(text);
-	snprintf(text + length, bytes - length, "%s%s", length > 0 ? separator : "", more);
+	if (same != NULL) {
+		remove_text(list, (size_t)(same - list), length);
+	}
+	while (list[0] != '\0' && strlen(list) + strlen(between) + more_length >= bytes) {
+		next_text(list, NULL, &length);
+		remove_text(list, 0, length);
+	}
+	size_t end = strlen(list);
+	snprintf(list + end, bytes - end, "%s%.*s", end > 0 ? between : "", (int)more_length, more);
 }
 
 /* What the pool is of: the device, the commits, the latest date, the commands of the first. */
@@ -88,7 +115,11 @@ static void add_origin(struct calibrate_origin *origin, const struct calibrate_o
 	if (origin->device[0] == '\0') {
 		memcpy(origin->device, more->device, sizeof(origin->device));
 	}
-	add_text(origin->commit, sizeof(origin->commit), more->commit);
+	size_t length = 0;
+	for (const char *text = next_text(more->commit, NULL, &length); text != NULL;
+		text = next_text(more->commit, text, &length)) {
+		add_text(origin->commit, sizeof(origin->commit), text, length);
+	}
 	if (strcmp(more->date, origin->date) > 0) {
 		memcpy(origin->date, more->date, sizeof(origin->date));
 	}

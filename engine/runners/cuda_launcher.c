@@ -11,8 +11,9 @@
 
 enum { POLLS_A_LOOK = 1 << 16 }; /* polls of the completion flag per query of the driver */
 
-/* claims of each decode row that step_begin copies speculatively */
-enum { SPECULATIVE_CLAIMS = 8 };
+/* Claims that step_begin copies speculatively: of each decode row, since most are one claim, and
+   in any step, where a few rows may be cut into splits. */
+enum { SPECULATIVE_ROW_CLAIMS = 4, SPECULATIVE_CLAIMS = 64 };
 
 uint32_t cuda_launcher_rank(const struct cuda_launcher *launcher)
 {
@@ -38,7 +39,7 @@ enum status cuda_launcher_begin(struct cuda_launcher *launcher,
 	const struct cuda_step_layout *layout, const struct cuda_batch *batch, struct error *error)
 {
 	const struct step_io *io = &launcher->data.io;
-	size_t claims = (size_t)batch->decode_count * SPECULATIVE_CLAIMS;
+	size_t claims = (size_t)batch->decode_count * SPECULATIVE_ROW_CLAIMS + SPECULATIVE_CLAIMS;
 	size_t speculative_bytes =
 		u64_min(layout->claims + claims * sizeof(struct decode_claim), io->data_bytes);
 

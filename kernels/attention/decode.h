@@ -47,8 +47,11 @@ struct decode_work {
 	/* (row_count + 1) index of each row's first split. A row without splits is padding of a
 	   graph; its output is zero. */
 	const uint32_t *split_start;
-	const struct decode_launch *launch; /* of these rows, by decode_list_fill() */
-	const struct decode_claim *claims;
+	/* Of these rows, by decode_list_fill(), and the array that it fills, of
+	   decode_list_capacity(). In a launch that is not long, that of row 0 has its claims and
+	   its splits from index 0 on. */
+	const struct decode_launch *launch;
+	const struct decode_claim *claims; /* at a multiple of 16 bytes */
 	bool is_long;	      /* as the launch says; one that is not long has no shared entries */
 	float *partial_out;   /* (splits, head_count, head_dim) float32 */
 	float *partial_state; /* (splits, head_count, 2) maximum and sum, float32 */

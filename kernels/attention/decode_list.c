@@ -90,7 +90,7 @@ void decode_list_open(struct decode_list *list)
 	list->holders = memory_take(holders, sizeof(*list->holders));
 	list->groups = memory_take(list->split_capacity, sizeof(*list->groups));
 	list->members = memory_take(list->split_capacity, sizeof(*list->members));
-	list->readers = memory_take(2 * (size_t)list->split_capacity, sizeof(*list->readers));
+	list->readers = memory_take(list->split_capacity, sizeof(*list->readers));
 }
 
 void decode_list_close(struct decode_list *list)

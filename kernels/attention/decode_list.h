@@ -31,8 +31,8 @@ enum {
        single   one split of one row
 
    Claim c of a launch is head c % heads of entry c / heads. Block c % blocks makes it while c is
-   less than DECODE_ASSIGNED_CLAIMS * blocks (DECODE_ASSIGNED_SHORT where the launch is not long);
-   who makes a later one is not known.
+   less than DECODE_ASSIGNED_CLAIMS * blocks (DECODE_ASSIGNED_SHORT in the kernel of launches that
+   are not long); who makes a later one is not known.
 
    Shared entries come first. Shared entries of several splits keep more warps busy; towards their
    end they have fewer, so that all blocks end together.
@@ -106,7 +106,7 @@ struct decode_list {
 	struct decode_member *members;
 	uint32_t group_count, member_count;
 	bool *has_shared;  /* (row_capacity) */
-	uint32_t *readers; /* (2 * split_capacity) */
+	uint32_t *readers; /* (split_capacity) */
 	/* (2 * row_capacity) readers of a run and of the group behind it, or rows by length */
 	uint32_t *order;
 	uint32_t *busy; /* (block_count) how much a block has to do, while claims are filled */

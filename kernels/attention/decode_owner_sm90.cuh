@@ -245,8 +245,8 @@ static __device__ inline void merge_row(
 	}
 }
 
-/* Merges quarters of rows in ascending order, in which claims are too. Neighbours belong to
-   different blocks. owner: below OWNERS. */
+/* Merges quarters of rows in ascending order, in which the claims of a long launch are too.
+   Neighbours belong to different blocks. owner: below OWNERS. */
 template <class P> static __device__ void own_rows(const decode_arguments &a, uint32_t owner)
 {
 	uint32_t heads = a.shape.kv_head_count, base = a.split_start[a.first_row];

@@ -7,7 +7,7 @@
    other, and the mbarriers.
 
        EARLY_UNITS       units whose keys and values may be copied before the dependency wait
-       ASSIGNED_CLAIMS   claims of a block that follow from its index
+       ASSIGNED_CLAIMS   claims of a block that follow from its index, in a long launch
        LANE_TOKENS       tokens whose place in the pool a lane of the scheduler looks up
        OWNERS            warps of a block that merge rows, where rows have owners
        INFOS             entries of the ring of struct tile_info

@@ -192,8 +192,8 @@ static __device__ uint32_t consume_shared(
 
 /* ---- scheduler ---- */
 
-/* A claim that is being looked up. The address of each load depends on the load before, so a
-   claim passes through load_entry(), load_row() and find_offsets() in successive rounds. */
+/* A claim that is being looked up. What load_row() and find_offsets() load depends on the entry, so
+   a claim passes through load_entry() in an earlier round. */
 struct claim_lookup {
 	uint32_t claim; /* past the last: none */
 	bool is_shared, is_chain;

@@ -80,6 +80,7 @@ static __device__ inline claim_lookup load_entry(
 	claim_lookup c = {claim, claim - entry * a.shape.kv_head_count, {}};
 	uint4 loaded = *(const uint4 *)(a.claims + claims.first + entry);
 
+	static_assert(sizeof(loaded) == sizeof(c.entry), "one load");
 	memcpy(&c.entry, &loaded, sizeof(loaded));
 	return c;
 }

@@ -54,6 +54,9 @@ static struct attention_lists lists_of(const struct operands *operands)
 /* Whether all launches count as long. */
 static bool is_every_launch_long;
 
+/* The most splits of an entry that is not shared, of all launches. */
+static uint32_t longest_claim;
+
 /* Computes rows [first, first + count) of the batch by lists that share prefixes or not. */
 static void decode_rows_by(struct operands *operands, struct decode_work *work, uint32_t first,
 	uint32_t count, bool is_sharing)
@@ -66,6 +69,10 @@ static void decode_rows_by(struct operands *operands, struct decode_work *work, 
 
 	struct decode_launch *launch = device_copy(&claims.launch, sizeof(claims.launch));
 	struct decode_claim *list = device_copy(claims.claims, claims.capacity * sizeof(*list));
+	for (uint32_t i = claims.launch.shared; i < claims.launch.count; i++) {
+		uint32_t splits = claims.claims[claims.launch.first + i].count;
+		longest_claim = splits > longest_claim ? splits : longest_claim;
+	}
 	work->launch = launch;
 	work->claims = list;
 	work->is_long = claims.launch.is_long || is_every_launch_long;
@@ -86,7 +93,8 @@ static void decode_rows(
 	decode_rows_by(operands, work, first, count, true);
 }
 
-/* Near the twin, and the same bits by any number of blocks and launches. */
+/* Near the twin, and the same bits by any number of blocks and launches, for which the lists are
+   planned. */
 static void check_decode_ways(const struct op_case *c, uint32_t block_count, enum kernel_path path)
 {
 	const struct op *op = op_find("decode_attention");
@@ -104,14 +112,14 @@ static void check_decode_ways(const struct op_case *c, uint32_t block_count, enu
 		{"long launch", 0, block_count, true},
 		{"two long launches", count / 2, 3 * block_count + 1, true}};
 
-	work.block_count = block_count;
+	work.block_count = operands.processors = block_count;
 	decode_rows(&operands, &work, 0, count);
 	op->twin(&operands);
 	expect_outputs(&operands, "decode_attention");
 	for (uint32_t i = 0; i < COUNT(ways); i++) {
 		float *whole = tensor_fetch(&out);
 		operands_poison(&operands, OPERAND_OUT);
-		work.block_count = ways[i].block_count;
+		work.block_count = operands.processors = ways[i].block_count;
 		is_every_launch_long = ways[i].is_long;
 		decode_rows(&operands, &work, 0, ways[i].first_rows);
 		decode_rows(&operands, &work, ways[i].first_rows, count - ways[i].first_rows);
@@ -140,7 +148,7 @@ Test(cuda_attention, decode_has_the_same_bits_by_any_launch)
 {
 	static const uint32_t contexts[] = {
 		1, 2, 15, 16, 17, 63, 64, 65, 255, 256, 257, 511, 512, 513, 1000, 2049};
-	static const uint32_t long_contexts[] = {8193, 100};
+	static const uint32_t whole_contexts[] = {4096, 3001, 300}, long_contexts[] = {8193, 100};
 	struct op_case c;
 
 	for (uint32_t i = 0; i < 24; i += takes_few() ? 5 : 1) {
@@ -148,7 +156,14 @@ Test(cuda_attention, decode_has_the_same_bits_by_any_launch)
 			case_of_group(1 + i / 3, i % 3), contexts, NULL, COUNT(contexts));
 		check_decode(&c, 7);
 	}
-	/* Without the longest a block may take all splits of a row. */
+	/* Whole rows of more splits than a block looks up at a time. */
+	for (uint32_t i = 0; i < 2; i++) {
+		c = with_sequences(
+			case_of_group(2 + 4 * i, i), whole_contexts, NULL, COUNT(whole_contexts));
+		check_decode(&c, 1);
+	}
+	cr_assert(kernel_path_of_device() != KERNEL_PATH_SM90 || longest_claim == 16);
+	/* Without the longest each row has fewer splits than a block looks up at a time. */
 	for (uint32_t i = 0; i < 2; i++) {
 		c = with_sequences(SMALLEST_PUBLISHED, contexts, NULL, COUNT(contexts) - i);
 		check_decode(&c, 7);

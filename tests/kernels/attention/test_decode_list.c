@@ -177,6 +177,10 @@ static void take_whole(const struct decode_launch *launch, uint32_t i, uint32_t 
 	const struct decode_claim *claims = &scene.claims[launch->first];
 	uint32_t row = claims[i].row;
 
+	for (uint32_t k = i + 1; k < launch->count; k++) {
+		uint32_t behind = claims[k].row;
+		check(claims[k].count == scene.split_start[behind + 1] - scene.split_start[behind]);
+	}
 	check(scene.list.path == KERNEL_PATH_SM90 && !launch->is_long && row >= first);
 	check(claims[i].index == 0);
 	check(claims[i].count == scene.split_start[row + 1] - scene.split_start[row]);
